@@ -61,7 +61,7 @@ set(scheduled "")
 alone(test_exec_scale test_exec_recompute_time docs-fine-tune)
 
 # Each takes one to three GB, and some ask how much is free: two at once would not fit on a small machine, or see each other.
-one_of(memory test_exec_gpt2_124m cli-room-memory cli-room-cgroup docs-README)
+one_of(memory test_exec_gpt2_124m cli-room-memory cli-room-cgroup docs-README train-fitting-long)
 
 cost(200 save-faults ranks-sequences)
 cost(150 docs-README)
@@ -72,7 +72,7 @@ cost(40 test_kernels_product test_ranks_shard test_comm_schedule_all checkops-th
 cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-checkpoints cli-damage test_run_epochs test_run_checkpoint
     test_store_damage test_comm_watch ranks-traffic-openmpi ranks-save-kills-openmpi ranks-save-kills-mpich ranks-slurm
     ranks-network-openmpi test_ranks_errors test_ranks_failures)
-cost(10 test_kernels_product_amx_on_model ranks-data-exact walk-unpack walk-student-images walk-student-text walk-operator walk-c-developer checkops-rows-base checkops-rows-avx2 checkops-rows-avx512 checkops-test-base checkops-test-avx2 checkops-test-avx512
+cost(10 test_kernels_product_amx_on_model test_golden_leaves test_golden_leaves_on_model test_train_together_on_model ranks-data-exact walk-unpack walk-student-images walk-student-text walk-operator walk-c-developer checkops-rows-base checkops-rows-avx2 checkops-rows-avx512 checkops-test-base checkops-test-avx2 checkops-test-avx512
     checkops-test checkops-grad checkops-rows test_kernels_convolution_onednn test_base_elementary cli-plot cli-pipe cli-mistakes
     cli-room-cgroup install test_ranks_threads test_ranks_small_stack test_ranks_shard_graphs test_ranks_stage test_ranks_traps_calls
     test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-traffic-mpich ranks-strace-openmpi ranks-strace-mpich test_open_constructor_short)

@@ -602,19 +602,19 @@ AN_API void an_augment_options_init(an_augment_options *options, size_t size);
 
 /* ---- batches ---- */
 
-/* From this epoch on, a leaf has so many micro-batches. This struct never grows. */
+/* From this epoch on, a step has so many micro-batches. This struct never grows. */
 typedef struct an_accumulate_entry {
     int64_t epoch, accumulate;
 } an_accumulate_entry;
 
 /* How the samples of a step are divided. This belongs to the run: it does not depend on threads or ranks. Give `global`, or `micro` and
- * `accumulate` (global = micro × accumulate × leaves). If all are given, they must agree. */
+ * `accumulate` (global = micro × accumulate). If all are given, they must agree. */
 typedef struct an_batch_options {
     size_t size;
-    int64_t global;                   /* samples in a step; the last step of an epoch may have fewer */
-    int64_t micro;                    /* largest number of samples in one forward and backward pass; 0: a whole leaf */
-    int64_t accumulate;               /* micro-batches in a leaf */
-    int64_t leaves;                   /* 0: 1 */
+    int64_t global;     /* samples in a step; the last step of an epoch may have fewer */
+    int64_t micro;      /* largest number of samples in one forward and backward pass; 0: what fits in memory */
+    int64_t accumulate; /* micro-batches in a step, in place of `global` */
+    int64_t leaves;     /* 0: chosen from the model and `global` (docs/bits.md) */
     const an_accumulate_entry *table; /* instead of `accumulate`: a table by epoch */
     int table_count;
     bool drop_last; /* skip the last step of an epoch if it has fewer samples */

@@ -20,6 +20,14 @@ typedef struct an_tensor {
 
 enum { AN_MAX_INPUTS = 32, AN_MAX_OUTPUTS = 32 };
 
+/* How the samples of a call are cut into leaves, the parts of a step whose sums are added in one fixed tree (docs/bits.md).
+ * Leaf i has samples ends[i - 1] to ends[i] - 1; the first one begins at 0. A leaf without samples is absent. */
+typedef struct an_leaf_cut {
+    int64_t count;       /* leaves, at least 1. Where scratch is asked for: the most that a call has */
+    int64_t samples;     /* of all leaves, at least 1 */
+    const int64_t *ends; /* [count], never falling; the last is `samples`. NULL where scratch is asked for */
+} an_leaf_cut;
+
 /* All that a kernel gets. An absent optional input has data NULL and ndims 0 and dtype NONE. */
 typedef struct an_call {
     an_context *ctx;
@@ -30,6 +38,7 @@ typedef struct an_call {
     void *scratch;    /* as many bytes as the kernel's `scratch` said, aligned to 64 */
     an_status failed; /* for communication ops: what already went wrong in this run, or AN_OK */
     void *kept;       /* what the kernel's `keep` made of operand 1, if the program keeps such things; else NULL */
+    const an_leaf_cut *leaves; /* NULL, or only for kernels with `by_leaves`: sums over samples are cut into these */
 } an_call;
 
 #define AN_SCRATCH_FAILED SIZE_MAX
@@ -50,6 +59,10 @@ typedef struct an_kernel {
      * call->kept when the weights have changed, and `run` then finds it there. NULL: it keeps nothing. */
     size_t (*kept)(const an_call *call);
     an_status (*keep)(const an_call *call);
+    /* Whether it obeys call->leaves: it adds the samples of each leaf as it would in a call with these samples alone, and
+     * then the sums of the leaves in the tree of base/tree.h, in the type that it computes in. A kernel without it is run
+     * once for each leaf, and the library adds. */
+    bool by_leaves;
 } an_kernel;
 
 /* ---- own ops ---- docs/howto/add-an-op.md */

@@ -86,6 +86,7 @@ typedef enum an_recompute {
                                   the others from these, by halves; costs one to three more forward passes */
     AN_RECOMPUTE_SEGMENTS = 3, /* stores the inputs of `segments` groups of blocks and recomputes whole groups */
     AN_RECOMPUTE_BUDGET = 4,   /* the fastest choice whose arena has at most `budget` bytes */
+    AN_RECOMPUTE_AUTO = 5,     /* for trainers: NONE if it fits in memory, else BLOCK or FULL */
     AN_RECOMPUTE_LIMIT = 0x7fffffff
 } an_recompute;
 
@@ -126,8 +127,11 @@ typedef struct an_plan_options {
                             its part of the loss. It is 0 until it is set. Evaluation does not use it */
     uint8_t reserved[5];
     int rank, ranks; /* plan what this rank of so many allocates and sends; ranks 0: one process */
-    an_shard shard;  /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT */
-    uint8_t reserved_too[4];
+    an_shard
+        shard; /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT, unless the plan accumulates */
+    bool
+        accumulates; /* from GRADIENTS on: the gradients of several runs are added in whole buffers, and only their sum is divided */
+    uint8_t reserved_too[3];
     int64_t min_elements; /* a unit of fewer parameters is exchanged together with the next; 0: every one by itself */
     bool
         mixes_targets; /* with weighs_samples: training has two more inputs, "mixed_targets", like the targets, and "mixed_weights", like
@@ -137,12 +141,20 @@ typedef struct an_plan_options {
     uint8_t reserved_average[7];
     const int64_t *
         evaluation_maxima; /* of the symbols, for AN_FORM_EVALUATE: what it needs and how it computes does not depend on `maxima` then. NULL: the same */
+    int64_t
+        run_leaves; /* the most leaves in one run of a training form; 0: 1. Where the model computes samples from each other, or computes
+                            with a sum over samples, a run has one all the same (an_plan_one_leaf) */
+    const char *samples; /* the symbol of samples; needed if run_leaves is above 1, and for an_plan_one_leaf */
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 
 /* `options` may be NULL if the graph has no symbols. */
 AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);
 AN_API void an_plan_destroy(an_plan **plan);
+
+/* Why a run of a training form cannot have several leaves: "batch_norm at 'b1' may compute a sample from others". NULL: it can,
+ * or the options name no symbol of samples. */
+AN_API const char *an_plan_one_leaf(const an_plan *plan);
 
 /* Bytes that a program of this plan and its parameters will allocate. peak is the sum of all others. */
 typedef struct an_plan_memory {

@@ -32,9 +32,10 @@ typedef struct an_stepper_options {
     double rate;       /* peak learning rate; 1e-4 by default */
     double clip_norm;  /* largest norm of all gradients; 1 by default; 0: no limit */
     double clip_value; /* largest absolute value of an element of a gradient; 0: no limit */
-    int64_t leaves; /* parts of a step whose gradients are added in a tree; 0: 1. More leaves cost log2(leaves) gradient
-                                buffers and allow as many ranks without changing the bits */
-    int64_t seed;   /* of dropout */
+    int64_t
+        leaves; /* parts of a step whose gradients are added in a tree; 0: 1. More leaves allow as many ranks without changing the bits. A rank
+                       whose leaves are n micro-batches has log2(n) more gradient buffers */
+    int64_t seed;            /* of dropout */
     const an_scaler *scaler; /* how the loss scale starts; NULL: defaults */
     bool scales;             /* use a loss scale, for f16 */
     bool skips;              /* skip a step whose gradients are not finite; otherwise it is an error */

@@ -41,6 +41,15 @@ typedef enum an_detail {
     AN_DETAIL_LIMIT = 0x7fffffff
 } an_detail;
 
+/* Where ranks divide gradients and a step has several micro-batches on each rank: whether a rank adds their gradients, in whole
+ * buffers of its own, and sends them once, or sends those of each micro-batch. The bits are the same. */
+typedef enum an_accumulation {
+    AN_ACCUMULATE_AUTO = 0, /* it adds them if there is room for the buffers */
+    AN_ACCUMULATE_ON = 1,
+    AN_ACCUMULATE_OFF = 2, /* least memory, most traffic. A micro-batch must have room for a leaf */
+    AN_ACCUMULATE_LIMIT = 0x7fffffff
+} an_accumulation;
+
 typedef struct an_trainer_options {
     size_t size;
     int64_t steps;                         /* of the run; 0: as many as `epochs` have */
@@ -97,9 +106,10 @@ typedef struct an_trainer_options {
     double ema_decay;   /* as in an_stepper_options; 0: none */
     an_model_weights
         weights; /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
-    uint32_t reserved_weights;
+    an_accumulation accumulate;
     int64_t
-        evaluation_micro; /* samples that are evaluated at a time. Part of the run, as sums are added by such groups. 0: as many as in a micro-batch of training */
+        evaluation_micro; /* samples that are evaluated at a time. Part of the run, as sums are added by such groups. 0: 512 rows
+                           (samples × tokens), or 32 images */
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
@@ -237,6 +247,9 @@ typedef struct an_trainer_info {
     int loader_threads;
     uint32_t reserved;
     int64_t evaluation_micro; /* samples that are evaluated at a time; 0: there is no evaluation */
+    int64_t together;         /* leaves in a micro-batch; 1: a micro-batch is a leaf, or a part of one */
+    an_recompute recompute;   /* what was chosen, if the options say AN_RECOMPUTE_AUTO */
+    uint32_t reserved_recompute;
 } an_trainer_info;
 AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);

@@ -4,10 +4,10 @@
 #include "anneal/ranks.h"
 #include "base/guard.h"
 #include "base/memory.h"
+#include "base/tree.h"
 #include "comm/agree.h"
 #include "comm/binomial.h"
 #include "comm/mesh.h"
-#include "comm/tree.h"
 
 enum { CHUNK = 1 << 20 }; /* bytes that are reduced at once: scratch stays small whatever the count */
 

@@ -51,6 +51,8 @@ bool an_forest_must_add(const an_forest *forest, int64_t next) {
 void an_forest_join(an_forest *forest) {
     double *left = an_forest_values(forest, forest->count - 2), *right = left + forest->width;
     for (int64_t i = 0; i < forest->width; i++) left[i] += right[i];
+    for (int i = 0; i < forest->narrow; i++)
+        left[i] = (double)(float)left[i]; /* the sum of two f32 in f64, rounded, is that in f32 */
     memset(right, 0, (size_t)forest->width * sizeof *right);
     forest->parts[--forest->count] = 0;
 }
@@ -70,10 +72,18 @@ void an_forest_merge(an_forest *forest, const an_forest *next) {
     while (an_forest_must_add(forest, INT64_MAX)) an_forest_join(forest);
 }
 
-int an_forest_depth(const an_leaf_range *range) {
+int64_t an_forest_block(const an_leaf_range *range, int64_t leaf, int64_t most) {
+    int64_t block = 1;
+    while (2 * block <= most && leaf % (2 * block) == 0 && block < range->leaves &&
+           (leaf + 2 * block <= range->end || range->end == range->leaves))
+        block *= 2;
+    return block < range->end - leaf ? block : range->end - leaf;
+}
+
+int an_forest_depth(const an_leaf_range *range, int64_t together) {
     int64_t parts[AN_FOREST_MOST + 1], count = 0;
     int depth = 1;
-    for (int64_t leaf = range->begin; leaf < range->end; leaf++) {
+    for (int64_t leaf = range->begin; leaf < range->end; leaf += an_forest_block(range, leaf, together)) {
         while (an_forest_joins(range, parts, count, leaf)) count--;
         parts[count++] = leaf;
         if (count > depth) depth = (int)count;
@@ -83,7 +93,8 @@ int an_forest_depth(const an_leaf_range *range) {
 
 bool an_forest_is_valid(const an_forest *forest, int64_t leaves, int64_t width) {
     const an_leaf_range *r = &forest->range;
-    if (r->leaves != leaves || forest->width != width || r->begin < 0 || r->begin > r->end || r->end > leaves)
+    if (r->leaves != leaves || forest->width != width || forest->narrow < 0 || forest->narrow > width || r->begin < 0 ||
+        r->begin > r->end || r->end > leaves)
         return false;
     if (forest->count < 0 || forest->count > an_forest_capacity(leaves)) return false;
     for (int64_t i = 0; i < forest->count; i++)

@@ -1,6 +1,6 @@
 /* A contiguous range of leaves as the list of its maximal tree nodes.
  *
- * The leaves of a step are added in one binary tree over their numbers (comm/tree.h). A rank that has only leaves begin … end - 1 may add two nodes if the
+ * The leaves of a step are added in one binary tree over their numbers (base/tree.h). A rank that has only leaves begin … end - 1 may add two nodes if the
  * whole aligned block in which they meet lies in its range: of leaves 1, 2 and 3 it may add 2 and 3, but not 1 to them, because 1 belongs to 0. What is left
  * is a list of maximal nodes, at most 2·log2(leaves). Lists of neighbouring ranges merge into the list of both, and the order of merges does not matter.
  *
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "comm/tree.h"
+#include "base/tree.h"
 
 enum {
     AN_FOREST_MOST = 2 * 31
@@ -39,15 +39,22 @@ bool an_forest_may_add(const an_leaf_range *range, int64_t a, int64_t b);
 /* Whether the last two of `count` nodes are to be added before the node or leaf `next` comes; INT64_MAX: no more come. `parts` has a leaf of each. */
 bool an_forest_joins(const an_leaf_range *range, const int64_t *parts, int64_t count, int64_t next);
 
-/* The most nodes that wait at once while the leaves of a range are made one after another, with the one that is being made. */
-int an_forest_depth(const an_leaf_range *range);
+/* How many leaves, from `leaf` on, a rank with this range makes together if it may make `most` of them, a power of two: a whole block of the tree, as far as leaves
+ * exist. */
+int64_t an_forest_block(const an_leaf_range *range, int64_t leaf, int64_t most);
+/* The most nodes that wait at once while the leaves of a range are made one after another, `together` of them at a time where there is a block of so many, with the
+ * node that is being made. O(leaves). */
+int an_forest_depth(const an_leaf_range *range, int64_t together);
 /* The most of all ranges of so many leaves. */
 int an_forest_capacity(int64_t leaves);
 
 /* Numbers of nodes: `width` of them each. The record is moved between ranks as bytes. */
 typedef struct an_forest {
     an_leaf_range range;
-    int64_t width, count;
+    int64_t width;
+    int32_t count;
+    int32_t
+        narrow; /* the first so many numbers are f32, and so are their sums: those of leaves that a program has added itself are */
     int64_t parts[AN_FOREST_MOST]; /* a leaf of each node */
     double values[];               /* [an_forest_capacity(leaves)][width] */
 } an_forest;

@@ -1,7 +1,7 @@
 /* The sum of all leaves' gradients, of which each rank gets its own pieces: the gradients of a leaf go to their owners as soon as they are made, and nobody holds a whole sum.
  *
  * In round j, rank r of P makes the gradients of leaf j·P + r, unit by unit, and sends every other rank its piece of each unit (comm/pieces.h). An owner adds what comes to what it has, in the
- * order of the tree (comm/tree.h): nodes that wait for their right neighbour lie in a stack of buffers, of which the lowest becomes the sum. So the sum has the bits of one process for every
+ * order of the tree (base/tree.h): nodes that wait for their right neighbour lie in a stack of buffers, of which the lowest becomes the sum. So the sum has the bits of one process for every
  * number of ranks. There are as many buffers as j·P has one-bits at most, because the leaves of one round are added as they lie in the staging.
  *
  * All ranks take part in all rounds. Who has an absent leaf sends -0.0 (comm/forest.h). In the last round there may be fewer leaves than ranks: those that have none send nothing.

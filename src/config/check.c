@@ -45,6 +45,12 @@ static bool count_of(const an_config *c, const char *path, int64_t *value) {
     return an_read_count(text_of(c, path), value);
 }
 
+/* A value that nothing reads is hardly meant. */
+static an_status warn_if_unused(an_config *c, const char *path, bool is_used, const char *why) {
+    if (is_used || !says_more(an_config_find(c, path))) return AN_OK;
+    return an_config_warn(c, spot_of(c, path), "%s has no effect: %s", path, why);
+}
+
 /* ---- run ---- */
 
 static an_status check_run(an_config *c) {
@@ -198,6 +204,17 @@ static an_status check_split(an_config *c) {
                     AN_SPOT(spot_of(c, "data.split.by")), AN_QUOTE(by));
 }
 
+static an_status check_unused_data(an_config *c) {
+    an_context *ctx = c->ctx;
+    const bool has_tables = an_words_have("csv|mixture", text_of(c, "data.train.type"));
+    const bool scales = an_words_have("standard|range", text_of(c, "data.normalize.inputs")) ||
+                        an_words_have("standard|range", text_of(c, "data.normalize.targets"));
+    AN_TRY_RETURN(warn_if_unused(c, "data.missing.method", has_tables, "only tables (csv) have missing cells"));
+    AN_TRY_RETURN(warn_if_unused(c, "data.missing.value", an_config_is(c, "data.missing.method", "constant"),
+                                 "data.missing.method is not constant"));
+    return warn_if_unused(c, "data.normalize.fit", scales, "data.normalize.inputs and data.normalize.targets are off");
+}
+
 static an_status check_data(an_config *c) {
     an_context *ctx = c->ctx;
     const an_config_node *data = an_config_find(c, "data");
@@ -223,6 +240,7 @@ static an_status check_data(an_config *c) {
     }
     AN_TRY_RETURN(check_overlap(c));
     AN_TRY_RETURN(check_split(c));
+    AN_TRY_RETURN(check_unused_data(c));
     if (!is_stream && an_config_is(c, "data.normalize.fit", "running"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: data.normalize.fit is running, which is for streams; the samples of other data are all "
@@ -284,7 +302,7 @@ static an_status add_global(an_config *c, int64_t global) {
 
 static an_status check_accumulate(an_config *c, const an_config_node *table) {
     an_context *ctx = c->ctx;
-    int64_t accumulate = 0, micro, leaves, product, global;
+    int64_t accumulate = 0, micro, product, global;
     if (table->count == 0)
         return AN_ERROR(ctx, AN_ERR_PARSE,
                         "%s: batch.accumulate is empty; it takes a number, or a table that maps epochs to numbers",
@@ -295,26 +313,17 @@ static an_status check_accumulate(an_config *c, const an_config_node *table) {
                         AN_SPOT(table->key_place));
     if (table->count > 1) return accumulate_by_epoch(c, table);
     an_read_count(table->first->text, &accumulate);
-    const bool has_leaves = count_of(c, "batch.leaves", &leaves);
-    if (!has_leaves) leaves = 1;
-    if (!an_multiply_i64(micro, accumulate, &product) || !an_multiply_i64(product, leaves, &product))
-        return AN_ERROR(
-            ctx, AN_ERR_OVERFLOW,
-            "%s: batch.micro %lld × accumulate %lld × leaves %lld does not fit in 64 bits; lower one of them",
-            AN_SPOT(table->key_place), (long long)micro, (long long)accumulate, (long long)leaves);
-    if (!count_of(c, "batch.global", &global)) return has_leaves ? add_global(c, product) : AN_OK;
-    if (has_leaves ? product == global : global % product == 0) return AN_OK;
-    if (has_leaves)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: batch.global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld; change one "
-                        "of them, or remove global",
-                        AN_SPOT(spot_of(c, "batch.global")), (long long)global, (long long)micro, (long long)accumulate,
-                        (long long)leaves, (long long)product);
+    if (!an_multiply_i64(micro, accumulate, &product))
+        return AN_ERROR(ctx, AN_ERR_OVERFLOW,
+                        "%s: batch.micro %lld × accumulate %lld does not fit in 64 bits; lower one of them",
+                        AN_SPOT(table->key_place), (long long)micro, (long long)accumulate);
+    if (!count_of(c, "batch.global", &global)) return add_global(c, product);
+    if (product == global) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                    "%s: batch.global is %lld, but micro %lld × accumulate %lld = %lld for each leaf, and %lld is not "
-                    "a multiple of that; change one of them, or remove global",
+                    "%s: batch.global is %lld, but micro %lld × accumulate %lld = %lld; change one of them, or remove "
+                    "global",
                     AN_SPOT(spot_of(c, "batch.global")), (long long)global, (long long)micro, (long long)accumulate,
-                    (long long)product, (long long)global);
+                    (long long)product);
 }
 
 static bool has_batch_norm(const an_config *c) {
@@ -480,6 +489,13 @@ static an_status check_eval(an_config *c) {
 }
 
 static an_status check_schedules(an_config *c) {
+    an_context *ctx = c->ctx;
+    an_length warmup;
+    AN_TRY_RETURN(warn_if_unused(
+        c, "schedule.warmup.start_factor",
+        an_read_length(text_of(c, "schedule.warmup.steps"), "steps|epochs|tokens|samples|share", &warmup) &&
+            warmup.amount > 0,
+        "the warm-up has no steps"));
     return check_schedule(c, an_config_find(c, "schedule"));
 }
 

@@ -14,6 +14,8 @@
 #define SAMPLES "the samples would be different"
 #define ORDER "the order of the data depends on it"
 #define CUT "it fixes the order of sums, so results would no longer be bit-identical"
+#define PARTS \
+    "micro-batches that are parts of a leaf fix the order of sums, so results would no longer be bit-identical"
 #define RATE "it determines the learning rate of every step"
 #define UPDATE "the weights and moments so far depend on it"
 #define STORE "it decided which samples are stored"
@@ -81,7 +83,7 @@ static const struct {
     {"data.normalize.fit", AN_CHANGE_FIXED, NORMAL},
 
     {"batch.global", AN_CHANGE_FIXED, ORDER},
-    {"batch.micro", AN_CHANGE_FIXED, CUT},
+    {"batch.micro", AN_CHANGE_FIXED, PARTS}, /* run/resume.c allows what is not */
     {"batch.accumulate", AN_CHANGE_FIXED, ORDER},
     {"batch.leaves", AN_CHANGE_FIXED, CUT},
 
@@ -120,6 +122,7 @@ static const struct {
     {"log.", AN_CHANGE_FREE, WRITTEN},
 
     {"ranks.shard", AN_CHANGE_FREE, SAME_BITS},
+    {"ranks.accumulate", AN_CHANGE_FREE, SAME_BITS},
     {"ranks.unit.min_elements", AN_CHANGE_FREE, SAME_BITS},
     {"ranks.precision.params", AN_CHANGE_FREE, SAME_BITS},
     {"ranks.precision.reduce", AN_CHANGE_BITS, NEW_BITS},

@@ -205,10 +205,10 @@ bool an_read_length(const char *text, const char *units, an_length *length) {
         return count >= 0 && an_words_have(units, length_names[length->unit]);
     }
     /* half an epoch is the only part that means something */
-    length->unit = AN_LENGTH_EPOCHS;
-    if (!take_number(&text, &number) || number < 0 || strncmp(skip_spaces(text), "epoch", 5) != 0) return false;
+    if (!take_number(&text, &number) || number < 0) return false;
     length->amount = number;
-    return find_unit(skip_spaces(text), units, &length->unit) && an_words_have(units, "epochs");
+    return find_unit(skip_spaces(text), units, &length->unit) && length->unit == AN_LENGTH_EPOCHS &&
+           an_words_have(units, "epochs");
 }
 
 bool an_read_first_samples(const char *text, int64_t *value) {

@@ -33,11 +33,36 @@ fail:
     return status;
 }
 
-/* micro × accumulate × leaves */
-static an_status multiply(an_context *ctx, int64_t micro, int64_t accumulate, int64_t leaves, int64_t *global) {
-    if (an_multiply_i64(micro, accumulate, global) && an_multiply_i64(*global, leaves, global)) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: micro %lld × accumulate %lld × leaves %lld is too large",
-                    (long long)micro, (long long)accumulate, (long long)leaves);
+static an_status multiply(an_context *ctx, int64_t micro, int64_t accumulate, int64_t *global) {
+    if (an_multiply_i64(micro, accumulate, global)) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_OVERFLOW, "batch: micro %lld × accumulate %lld is too large", (long long)micro,
+                    (long long)accumulate);
+}
+
+static an_status find_global(an_batches *b, const an_batch_options *o) {
+    an_context *ctx = b->ctx;
+    b->global = o->global;
+    if (o->accumulate) {
+        int64_t product;
+        AN_TRY_RETURN(multiply(ctx, o->micro, o->accumulate, &product));
+        if (o->global && o->global != product)
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "batch: global is %lld, but micro %lld × accumulate %lld = %lld: omit one of them",
+                            (long long)o->global, (long long)o->micro, (long long)o->accumulate, (long long)product);
+        b->global = product;
+    }
+    b->entry_count = o->table_count;
+    for (int i = 0; i < o->table_count; i++) {
+        b->entries[i].epoch = o->table[i].epoch;
+        AN_TRY_RETURN(multiply(ctx, o->micro, o->table[i].accumulate, &b->entries[i].global));
+    }
+    if (b->entry_count == 0) {
+        b->entry_count = 1;
+        b->entries[0].epoch = 0;
+        b->entries[0].global = b->global;
+    }
+    b->global = an_batches_largest(b);
+    return AN_OK;
 }
 
 an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *given) {
@@ -48,40 +73,39 @@ an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples,
     AN_TRY(an_batch_options_read(ctx, &options, given));
     b.drop_last = o->drop_last;
     AN_TRY(check_options(ctx, samples, o));
-    b.leaves = o->leaves ? o->leaves : 1;
-    b.global = o->global;
-    if (o->accumulate) {
-        int64_t product;
-        AN_TRY(multiply(ctx, o->micro, o->accumulate, b.leaves, &product));
-        AN_CHECK(ctx, !o->global || o->global == product, AN_ERR_ARGUMENT,
-                 "batch: global is %lld, but micro %lld × accumulate %lld × leaves %lld = %lld: omit one of them",
-                 (long long)o->global, (long long)o->micro, (long long)o->accumulate, (long long)b.leaves,
-                 (long long)product);
-        b.global = product;
-    }
-    b.entry_count = o->table_count;
-    for (int i = 0; i < o->table_count; i++) {
-        b.entries[i].epoch = o->table[i].epoch;
-        AN_TRY(multiply(ctx, o->micro, o->table[i].accumulate, b.leaves, &b.entries[i].global));
-    }
-    if (b.entry_count == 0) {
-        b.entry_count = 1;
-        b.entries[0].epoch = 0;
-        b.entries[0].global = b.global;
-    }
-    b.global = an_batches_largest(&b);
-    AN_CHECK(ctx, b.leaves <= b.global, AN_ERR_ARGUMENT,
+    AN_TRY(find_global(&b, o));
+    AN_CHECK(ctx, o->leaves <= b.global, AN_ERR_ARGUMENT,
              "batch: there are %lld leaves, but a step has only %lld samples; every leaf needs at least one",
-             (long long)b.leaves, (long long)b.global);
+             (long long)o->leaves, (long long)b.global);
     AN_CHECK(ctx, !b.drop_last || b.samples >= b.global, AN_ERR_ARGUMENT,
              "drop_last drops everything: an epoch has %lld samples, but a step takes %lld", (long long)b.samples,
              (long long)b.global);
-    const int64_t leaf = an_divide_up(b.global, b.leaves);
-    b.micro = o->micro && o->micro < leaf ? o->micro : leaf;
+    b.chooses = o->micro == 0;
+    b.most = o->micro ? an_smaller(o->micro, b.global) : b.global;
+    an_batches_set_leaves(&b, o->leaves ? o->leaves : 1);
     *batches = b;
     return AN_OK;
 fail:
     return status;
+}
+
+void an_batches_set_leaves(an_batches *b, int64_t leaves) {
+    b->leaves = leaves;
+    b->micro = an_smaller(b->most, an_divide_up(b->global, leaves));
+}
+
+int64_t an_batches_together(an_batches *b, int64_t leaves) {
+    int64_t together = 1;
+    b->micro = an_smaller(b->most, an_divide_up(b->global, b->leaves));
+    while (together < leaves) {
+        __int128 samples = ((__int128)an_smaller(2 * together, b->leaves) * b->global + b->leaves - 1) / b->leaves;
+        /* one more where a rank cuts samples of its own into its leaves, which may round up once more */
+        if (b->global % b->leaves != 0 && samples < b->global) samples++;
+        if (samples > b->most) break;
+        b->micro = (int64_t)samples;
+        together *= 2;
+    }
+    return together;
 }
 
 /* ---- steps ---- */
@@ -246,7 +270,7 @@ bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t 
 bool an_leaf_set_next(const an_batches *b, const an_leaf_set *set, const an_batch_part *part, an_leaf_samples *l) {
     const int64_t index = l->index + 1, at = l->index < 0 ? 0 : l->at + l->count;
     if (index >= set->count) return false;
-    const int64_t leaf = set->first + index * set->stride;
+    const int64_t leaf = set->first + index / set->each * set->stride + index % set->each;
     *l = (an_leaf_samples){.index = index, .leaf = leaf, .at = at};
     if (part->own) {
         l->first = part->first + at;
@@ -262,14 +286,14 @@ an_batch_part an_leaves_part(const an_batches *b, int64_t step, const an_leaf_se
     an_batch_part part = {.total = an_batches_at(b, step).count};
     part.first = an_leaf_begin(b, part.total, set->first);
     part.n = an_leaf_begin(b, part.total, set->first + set->count) - part.first;
-    if (set->stride == 1) return part;
+    if (set->count <= set->each) return part;
     part.n = 0;
     for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(b, set, &part, &l);) part.n += l.count;
     return part;
 }
 
 int64_t an_leaves_most(const an_batches *b, const an_leaf_set *set) {
-    if (set->stride > 1) return set->count * an_divide_up(b->global, b->leaves);
+    if (set->count > set->each) return set->count * an_divide_up(b->global, b->leaves);
     return (int64_t)(((__int128)set->count * b->global + b->leaves - 1) / b->leaves);
 }
 

@@ -13,7 +13,10 @@ enum { AN_BATCH_TABLE = 64 };
 struct an_batches {
     an_context *ctx;
     int64_t samples; /* in an epoch */
-    int64_t global, micro, leaves;
+    int64_t global, leaves;
+    bool chooses;  /* the run does not say how large a micro-batch is */
+    int64_t most;  /* samples that a micro-batch may have: what the run says, or what fits */
+    int64_t micro; /* … and what a micro-batch has at most: a part of a leaf, or the leaves of a node of the tree */
     bool drop_last;
     int entry_count; /* from epoch entries[i].epoch on, steps have entries[i].global samples */
     struct {
@@ -29,7 +32,11 @@ typedef struct an_step_batch {
 } an_step_batch;
 
 an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples, const an_batch_options *given);
+/* At most the samples of a step. A micro-batch has one of them, or a part of one. */
+void an_batches_set_leaves(an_batches *b, int64_t leaves);
 an_step_batch an_batches_at(const an_batches *b, int64_t step);
+/* How many leaves a micro-batch has if it may have up to so many: the most, a power of two, whose samples are no more than b->most in any step. Sets b->micro. */
+int64_t an_batches_together(an_batches *b, int64_t leaves);
 /* The largest step of the run. */
 int64_t an_batches_largest(const an_batches *b);
 
@@ -71,12 +78,12 @@ typedef struct an_batch_part {
         own; /* they are not those that the leaves of this rank would have of the step: they are cut evenly among these leaves */
 } an_batch_part;
 
-/* The leaves of a rank: first, first + stride, …, `count` of them. */
+/* The leaves of a rank, `count` of them: `each` neighbouring ones from `first` on, as many from first + stride on, … */
 typedef struct an_leaf_set {
-    int64_t first, stride, count;
+    int64_t first, stride, count, each;
 } an_leaf_set;
 
-/* What they have of a step; n is 0 if none of them has a sample. O(1) if the stride is 1, else O(count). */
+/* What they have of a step; n is 0 if none of them has a sample. O(1) if all are neighbours, else O(count). */
 an_batch_part an_leaves_part(const an_batches *b, int64_t step, const an_leaf_set *set);
 /* The most samples that they can have. A shorter step may give them one more than a longer one does, so this is rounded up. */
 int64_t an_leaves_most(const an_batches *b, const an_leaf_set *set);

@@ -97,16 +97,16 @@ static an_status refuse_mixed(const table *t, int kind, int64_t rank) {
 }
 
 static an_status refuse_unclear(const table *t, int kind, int64_t rank, an_notation_verdict verdict) {
-    const char *example = t->looks[kind][rank].seen.example;
+    const an_quote_text example = an_quote_describe(t->looks[kind][rank].seen.example);
     if (verdict == AN_VERDICT_UNCLEAR_DATES)
         return AN_ERROR(t->ctx, AN_ERR_PARSE,
                         "%s: %s: dates such as '%s' could begin with the day or with the month; set data.train.dates "
                         "to day_first or month_first",
-                        t->path, column_of(t, kind, rank).text, example);
+                        t->path, column_of(t, kind, rank).text, example.text);
     return AN_ERROR(t->ctx, AN_ERR_PARSE,
                     "%s: %s: the decimal mark of numbers such as '%s' could be a point or a comma; set "
                     "data.train.numbers to point or comma",
-                    t->path, column_of(t, kind, rank).text, example);
+                    t->path, column_of(t, kind, rank).text, example.text);
 }
 
 static an_status decide(const table *t, int kind, int64_t rank, bool commas) {

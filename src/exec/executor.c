@@ -5,6 +5,7 @@
 #include "base/guard.h"
 #include "base/heartbeat.h"
 #include "base/structs.h"
+#include "exec/by_leaf.h"
 #include "exec/program.h"
 #include "pass/call.h"
 
@@ -34,8 +35,12 @@ static an_status wait_for_weights(const an_context *ctx, const an_instruction *i
 
 static an_status launch(an_program *p, an_instruction *i, an_status failed) {
     if (p->profiles) i->begin = an_clock_seconds();
+    const bool by_leaves = i->node->leaf_sum && p->leaves.count > 1;
     i->call.failed = failed;
-    an_status status = p->device->launch(p->device, i->node->kernel, &i->call);
+    i->call.leaves = by_leaves ? &p->leaves : NULL;
+    const an_status status = by_leaves && !i->node->kernel->by_leaves
+                                 ? an_by_leaf_launch(p->device, i->node, p->add, &i->call)
+                                 : p->device->launch(p->device, i->node->kernel, &i->call);
     if (p->profiles) {
         i->last = an_clock_seconds() - i->begin;
         i->seconds += i->last;
@@ -52,8 +57,10 @@ static an_status kernel_failed(an_program *p, const an_instruction *i, an_status
                     i->node->kernel->name, message);
 }
 
-/* After a failure only communication goes on, so that no other rank waits; the first error is what is reported. */
-static void walk_communication(an_program *p, an_program_form *f, size_t from, an_status status) {
+/* After a failure only communication goes on, so that no other rank waits; the first error is what is reported. An error takes 4 kB of the stack, which
+ * kernels must not find taken: so it is no part of its caller. */
+static __attribute__((noinline)) void walk_communication(an_program *p, an_program_form *f, size_t from,
+                                                         an_status status) {
     an_error first = p->ctx->error;
     for (size_t i = from; i < f->tables.instructions; i++)
         if (f->instructions[i].node->op->flags & AN_OP_COMMUNICATION) launch(p, &f->instructions[i], status);
@@ -95,9 +102,15 @@ void an_program_communicate(an_program *p, an_form form, an_status status) {
     walk_communication(p, f, 0, status);
 }
 
-/* What a run needs: gradients, sizes and copies of low precision. */
+/* What a run needs: gradients, sizes and copies of low precision. Where ranks divide gradients and a stepper adds them, only its buffers
+ * have room for all: the parameters have this rank's pieces. */
 static an_status prepare(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
+    const bool has_room = p->gradients || !p->plan->accumulates || !p->params->pieces.shards;
+    if (an_form_trains(form) && !has_room)
+        return AN_ERROR(ctx, AN_ERR_STATE,
+                        "ranks divide the gradients of this program, and only a step adds them: call an_step_begin and "
+                        "an_step_micro_batch, or an_trainer_step, instead of an_program_run");
     if (p->forms[AN_FORM_TRAIN_FIRST].graph) AN_TRY_RETURN(an_program_find_gradients(p));
     if (!p->forms[form].is_bound) AN_TRY_RETURN(an_program_bind_form(p, form));
     return an_params_refresh(p->params);
@@ -114,7 +127,7 @@ an_status an_program_run(an_program *program, an_form form) {
     an_status status = prepare(program, form);
     if (status == AN_OK)
         status = run(program, form);
-    else if (program->plan->passes.scatters) /* other ranks run it, and wait for what this one has */
+    else /* other ranks run it, and wait for what this one has */
         an_program_communicate(program, form, status);
     say_end(ctx, form);
     program->last = form;

@@ -288,6 +288,17 @@ an_status an_params_need_low(an_params *p, an_dtype low) {
     return AN_OK;
 }
 
+an_status an_params_need_extras(an_params *p, const an_flat_sizes *sizes) {
+    if (sizes->gradient_elements <= p->sizes.gradient_elements) return AN_OK;
+    if (p->lender.is_busy)
+        return AN_ERROR(p->ctx, AN_ERR_STATE,
+                        "these parameters have a stepper, which uses their gradients: destroy it before another "
+                        "program is created");
+    an_params_drop_gradients(p);
+    p->sizes.gradient_elements = sizes->gradient_elements;
+    return an_params_make_gradients(p);
+}
+
 static an_status refresh_piece(an_params *p, const an_page_range *piece) {
     an_context *ctx = p->ctx;
     an_page_range part;

@@ -65,6 +65,10 @@ static inline int64_t an_params_flat_bytes(const an_flat_sizes *sizes) {
     return sizes->trainable_elements * (int64_t)an_dtype_size(sizes->trainable_dtype);
 }
 
+static inline int64_t an_params_gradient_bytes(const an_flat_sizes *sizes) {
+    return sizes->gradient_elements * (int64_t)an_dtype_size(sizes->trainable_dtype);
+}
+
 static inline int64_t an_params_low_bytes(const an_flat_sizes *sizes, an_dtype low) {
     return sizes->trainable_elements * (int64_t)an_dtype_size(low);
 }
@@ -75,6 +79,8 @@ an_status an_params_create_in(an_params **params, an_context *ctx, const an_grap
 
 /* Makes room for copies of this type. One store has copies of one type. */
 an_status an_params_need_low(an_params *p, an_dtype low);
+/* Makes room for the extra contributions of a plan (an_parameter.extras). The gradients are then zeros. */
+an_status an_params_need_extras(an_params *p, const an_flat_sizes *sizes);
 /* Makes the copies anew if the weights have changed since. A whole pass over the masters: O(parameters). If copies are in pieces, only those that this rank owns are made: the others'
  * masters need not be here. */
 an_status an_params_refresh(an_params *p);

@@ -9,7 +9,7 @@ static bool is_whole(const an_params_pieces *pieces, an_flat flat) {
 
 static an_sparse sparse_of(const an_params_pieces *pieces, an_flat flat, an_dtype dtype) {
     const an_page_runs *runs = &pieces->shards->sets[an_params_pieces_set(pieces, flat)];
-    return (an_sparse){.pages = pieces->shards->pages,
+    return (an_sparse){.pages = flat == AN_FLAT_GRADIENTS ? pieces->shards->gradient_pages : pieces->shards->pages,
                        .page_bytes = AN_PAGE * (int64_t)an_dtype_size(dtype),
                        .runs = runs->runs,
                        .run_count = runs->count};
@@ -17,7 +17,8 @@ static an_sparse sparse_of(const an_params_pieces *pieces, an_flat flat, an_dtyp
 
 int64_t an_params_buffer_bytes(const an_flat_sizes *sizes, const an_params_pieces *pieces, an_flat flat,
                                an_dtype dtype) {
-    if (is_whole(pieces, flat)) return sizes->trainable_elements * (int64_t)an_dtype_size(dtype);
+    const int64_t elements = flat == AN_FLAT_GRADIENTS ? sizes->gradient_elements : sizes->trainable_elements;
+    if (is_whole(pieces, flat)) return elements * (int64_t)an_dtype_size(dtype);
     const an_sparse sparse = sparse_of(pieces, flat, dtype);
     return an_sparse_bytes(&sparse);
 }

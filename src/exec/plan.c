@@ -136,15 +136,27 @@ static an_status compile(an_plan *p, an_form form) {
     return AN_OK;
 }
 
+/* What the autodiff pass has found of contributions to gradients. */
+static void take_extras(an_plan *p) {
+    const an_graph *g = p->forms[AN_FORM_TRAIN_FIRST];
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        an_parameter *own = &p->model->parameters[i];
+        own->extras = g->parameters[i].extras;
+        own->extra = g->parameters[i].extra;
+        if (own->extras) p->sizes.gradient_elements = own->extra + own->extras * an_parameter_padded(own);
+    }
+}
+
 void an_plan_count_rank(an_plan *plan, const an_leaf_range *range, int64_t checkpoint) {
     const an_plan *p = plan;
     const bool trains = p->forms[AN_FORM_TRAIN_FIRST] != NULL;
     an_plan_memory *m = &plan->memory;
-    int64_t flat = an_params_flat_bytes(&p->sizes);
+    const int64_t flat = an_params_flat_bytes(&p->sizes), gradient = an_params_gradient_bytes(&p->sizes);
     *m = (an_plan_memory){.size = sizeof *m, .activations = m->activations, .checkpoint = checkpoint};
     m->weights = flat + an_params_low_bytes(&p->sizes, p->low) + p->sizes.frozen_bytes + p->sizes.state_bytes;
-    m->gradients = trains ? flat : 0;
-    m->leaves = trains && !p->passes.scatters ? (an_forest_depth(range) - 1) * flat : 0;
+    m->gradients = trains ? gradient : 0;
+    const int64_t buffers = p->passes.scatters ? 0 : an_forest_depth(range, an_plan_together(p)) - !p->accumulates;
+    m->leaves = trains ? buffers * gradient : 0;
     m->optimizer = trains ? an_kept_count(p->kept) * flat : 0;
     m->scratch = p->arena_bytes - m->activations;
     m->inputs = p->sizes.input_bytes + p->scalar_bytes + p->constant_bytes + p->sizes.program_state_bytes;
@@ -239,6 +251,17 @@ static an_status bind_symbols(an_plan *p, const an_plan_options *options) {
     return AN_OK;
 }
 
+/* The name of the symbol is the model's own. */
+static an_status find_samples(an_plan *p, const an_plan_options *options) {
+    const an_dimensions *d = &p->model->dimensions;
+    p->passes.leaves = options->run_leaves;
+    for (size_t i = 0; i < d->symbol_count && options->samples && !p->passes.samples; i++)
+        if (!strcmp(d->symbols[i].name, options->samples)) p->passes.samples = d->symbols[i].name;
+    if (options->run_leaves < 2 || p->passes.samples) return AN_OK;
+    return AN_ERROR(p->ctx, AN_ERR_UNKNOWN, "graph '%s' has no symbol '%s' for samples", p->model->name,
+                    options->samples);
+}
+
 /* The leaves that the planned rank has. */
 static an_status find_leaves(an_context *ctx, const an_plan_options *o, an_leaf_range *range) {
     const int64_t leaves = o->leaves ? o->leaves : 1;
@@ -292,10 +315,18 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
              "f32_storage rounds the inputs of products to bf16, so it needs precision bf16: it is %s",
              an_dtype_name(options->precision));
     p->passes.f32_storage = options->f32_storage;
-    p->passes.scatters = options->shard >= AN_SHARD_GRADIENTS;
+    AN_CHECK(ctx, options->recompute != AN_RECOMPUTE_AUTO, AN_ERR_ARGUMENT,
+             "recompute is auto, which is what a trainer chooses by the memory of the machine: choose one for a plan");
+    p->accumulates = options->accumulates && options->shard >= AN_SHARD_GRADIENTS;
+    p->passes.scatters = options->shard >= AN_SHARD_GRADIENTS && !p->accumulates;
     p->passes.gathers = options->shard >= AN_SHARD_FULL;
     p->passes.exchanges = options->ranks > 1 && !p->passes.scatters;
+    p->passes.extras = options->leaves > 1 && (options->ranks > 1 || options->run_leaves < options->leaves);
+    AN_CHECK(ctx, options->run_leaves < 2 || (options->samples && options->run_leaves <= AN_MOST_LEAVES),
+             AN_ERR_ARGUMENT, "run_leaves is %lld, but must be 0 to %d, and above 1 only if `samples` names a symbol",
+             (long long)options->run_leaves, AN_MOST_LEAVES);
     AN_TRY(an_graph_clone(&p->model, graph));
+    AN_TRY(find_samples(p, options));
     p->model->min_elements = options->min_elements;
     AN_TRY(bind_symbols(p, options));
     if (options->weighs_samples) AN_TRY(add_weights(p));
@@ -307,6 +338,7 @@ an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph,
     AN_TRY(an_plan_choose_recompute(p, options, programs & AN_PROGRAM_TRAINING));
     if (programs & AN_PROGRAM_TRAINING) {
         AN_TRY(compile(p, AN_FORM_TRAIN_FIRST));
+        take_extras(p);
         if (!p->passes.scatters) AN_TRY(compile(p, AN_FORM_TRAIN_NEXT));
     }
     an_plan_count_rank(p, &range, options->checkpoint);
@@ -331,6 +363,12 @@ void an_plan_destroy(an_plan **plan) {
 }
 
 /* ---- questions ---- */
+
+const char *an_plan_one_leaf(const an_plan *plan) {
+    AN_NEED_OR(NULL, plan);
+    const an_graph *g = plan->forms[AN_FORM_TRAIN_FIRST];
+    return g ? g->one_leaf : NULL;
+}
 
 an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory) {
     AN_GUARD;

@@ -30,6 +30,7 @@ struct an_plan {
     an_kept kept; /* of each weight */
     an_plan_traffic traffic;
     int64_t arena_bytes, scalar_bytes, constant_bytes;
+    bool accumulates;                    /* gradients are added in whole buffers, of which ranks then divide the sum */
     const char *scalars[AN_MAX_SCALARS]; /* by slot; names belong to the forms */
     an_dtype scalar_dtypes[AN_MAX_SCALARS];
     int scalar_count;
@@ -54,6 +55,12 @@ an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const 
 /* Checks what the options say of recompute and, for a budget of a plan that trains, finds what fits it: the passes' options
  * then have it. The other forms are there already: no recompute helps if they need more. */
 an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, bool trains);
+
+/* The most leaves that a run of a training form has. */
+static inline int64_t an_plan_together(const an_plan *p) {
+    const an_graph *g = p->forms[AN_FORM_TRAIN_FIRST];
+    return p->passes.leaves > 1 && g && !g->one_leaf ? p->passes.leaves : 1;
+}
 
 /* Counts the memory anew, for a rank with these leaves and so many bytes to copy for a checkpoint, without what the owner of the plan holds: the forms are the same on all ranks. */
 void an_plan_count_rank(an_plan *plan, const an_leaf_range *range, int64_t checkpoint);

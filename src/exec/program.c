@@ -3,13 +3,16 @@
 
 #include <string.h>
 
+#include "base/device.h"
 #include "base/guard.h"
 #include "exec/array.h"
+#include "ops/ops.h"
 #include "ops/source.h"
 #include "pass/call.h"
 
 int64_t an_program_table_bytes(const an_plan *plan) {
     size_t bytes = sizeof(an_program);
+    if (an_plan_together(plan) > 1) bytes += (size_t)plan->passes.leaves * sizeof(int64_t);
     for (int f = 0; f < AN_FORMS; f++) {
         const an_form_tables *t = &plan->tables[f];
         bytes += t->instructions * sizeof(an_instruction) + t->tensors * sizeof(an_tensor) +
@@ -80,6 +83,31 @@ static an_status allocate(an_program *p, void **memory, int64_t bytes) {
     an_context *ctx = p->ctx;
     if (bytes == 0) return AN_OK;
     AN_TRY_RETURN(p->device->allocate(p->device, ctx, memory, (size_t)bytes));
+    return AN_OK;
+}
+
+/* What adds the gradients of leaves where a kernel does not. */
+static an_status make_leaves(an_program *p) {
+    an_context *ctx = p->ctx;
+    const an_pass_options *passes = &p->plan->passes;
+    const an_dtype dtype = p->plan->sizes.trainable_dtype;
+    an_tensor sums[2];
+    p->leaves = (an_leaf_cut){.count = 1, .samples = 1};
+    if (an_plan_together(p->plan) < 2) return AN_OK;
+    for (int i = 0; i < 2; i++) sums[i] = (an_tensor){.dtype = dtype, .ndims = 1, .dims = {1}, .strides = {1}};
+    const an_call call = {.ctx = ctx, .src_count = 2, .dst_count = 1, .src = sums, .dst = sums};
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&p->leaf_ends, (size_t)passes->leaves, sizeof *p->leaf_ends));
+    return an_device_kernel(ctx, an_op_add.name, &call, &p->add);
+}
+
+an_status an_program_cut(an_program *p, int64_t count, const int64_t *ends) {
+    const int64_t most = p->add ? p->plan->passes.leaves : 1;
+    if (count < 1 || count > most || ends[count - 1] < 1)
+        return AN_ERROR(p->ctx, AN_ERR_ARGUMENT,
+                        "a run has %lld leaves and %lld samples, but the plan was made for 1 to %lld leaves",
+                        (long long)count, count > 0 ? (long long)ends[count - 1] : 0LL, (long long)most);
+    if (p->leaf_ends) memcpy(p->leaf_ends, ends, (size_t)count * sizeof *ends);
+    p->leaves = (an_leaf_cut){.count = count, .samples = ends[count - 1], .ends = p->leaf_ends};
     return AN_OK;
 }
 
@@ -177,9 +205,11 @@ static an_status create(an_program **program, an_context *ctx, an_plan *plan, an
     p->base[AN_STORAGE_LOW] = params->low;
     p->base[AN_STORAGE_FROZEN] = params->frozen;
     p->base[AN_STORAGE_STATE] = params->states;
+    if (plan->forms[AN_FORM_TRAIN_FIRST]) AN_TRY(an_params_need_extras(params, &plan->sizes));
     p->base[AN_STORAGE_GRADIENT] = params->gradients;
     for (int f = 0; f < AN_FORMS; f++)
         if (plan->forms[f]) AN_TRY(make_form(p, (an_form)f));
+    AN_TRY(make_leaves(p));
     for (int i = 0; i < plan->scalar_count; i++)
         if (!strcmp(plan->scalars[i], "loss_gradient")) AN_TRY(an_program_set_scalar(p, "loss_gradient", 1));
     *program = p;
@@ -213,6 +243,7 @@ void an_program_destroy(an_program **program) {
         an_release(ctx, (void **)&f->outputs, f->tables.outputs, sizeof *f->outputs);
         an_release(ctx, (void **)&f->attributes, f->tables.attribute_bytes, 1);
     }
+    an_release(ctx, (void **)&p->leaf_ends, (size_t)p->plan->passes.leaves, sizeof *p->leaf_ends);
     p->device->release(p->device, ctx, &p->kept, (size_t)p->kept_bytes);
     p->device->release(p->device, ctx, &p->program_states, (size_t)p->plan->sizes.program_state_bytes);
     p->device->release(p->device, ctx, &p->constants, (size_t)p->plan->constant_bytes);
@@ -295,7 +326,10 @@ an_status an_program_bind_form(an_program *p, an_form form) {
         const an_instruction *instruction = &f->instructions[i];
         const an_node *n = instruction->node;
         AN_TRY_RETURN(an_program_bind_instruction(p, f, instruction));
-        const size_t scratch = n->kernel->scratch ? n->kernel->scratch(&instruction->call) : 0;
+        const an_leaf_cut most = {.count = p->plan->passes.leaves, .samples = p->leaves.samples};
+        an_call call = instruction->call;
+        call.leaves = n->leaf_sum && n->kernel->by_leaves ? &most : NULL;
+        const size_t scratch = n->kernel->scratch ? n->kernel->scratch(&call) : 0;
         if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
         if (scratch > (size_t)n->scratch_bytes)
             return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,

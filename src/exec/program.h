@@ -43,7 +43,10 @@ struct an_program {
     bool has_run, profiles;
     an_status (*hook)(void *user, int64_t instruction);
     void *hook_user;
-    void *kept; /* what kernels keep from run to run; NULL: nothing, or it is another program's */
+    an_leaf_cut leaves;   /* of the next runs of training forms */
+    int64_t *leaf_ends;   /* [passes.leaves of the plan] */
+    const an_kernel *add; /* the device's, for sums by leaves; NULL: a run has one leaf */
+    void *kept;           /* what kernels keep from run to run; NULL: nothing, or it is another program's */
     int64_t kept_bytes;
 };
 
@@ -69,6 +72,10 @@ an_status an_program_bind_instruction(const an_program *p, const an_program_form
 
 /* Runs only the communication of a form, as after a failure: for a rank that has nothing to compute. */
 void an_program_communicate(an_program *p, an_form form, an_status status);
+
+/* How the samples of the next runs of training forms are cut into leaves: an aligned group of them, which the forms add in the tree. `ends` is
+ * copied. One leaf needs no call. */
+an_status an_program_cut(an_program *p, int64_t count, const int64_t *ends);
 
 /* Where the next runs put gradients: a buffer of the parameters' flat size. Leaves have one each. NULL: the parameters' own. */
 void an_program_bind_gradients(an_program *p, void *gradients);

@@ -21,10 +21,10 @@ static const struct {
     [AN_SHARD_GRADIENTS] = {"gradients",
                             {[AN_FLAT_MASTERS] = AN_PAGES_OWN_OR_MASTER_READ,
                              [AN_FLAT_LOW] = AN_PAGES_LOW_READ,
-                             [AN_FLAT_GRADIENTS] = AN_PAGES_OWN,
+                             [AN_FLAT_GRADIENTS] = AN_PAGES_OWN_GRADIENTS,
                              [AN_FLAT_MOMENTS] = AN_PAGES_OWN}},
-    [AN_SHARD_FULL] = {"full", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN}},
-    [AN_SHARD_HYBRID] = {"hybrid", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN}},
+    [AN_SHARD_FULL] = {"full", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN_GRADIENTS, AN_PAGES_OWN}},
+    [AN_SHARD_HYBRID] = {"hybrid", {AN_PAGES_OWN, AN_PAGES_OWN, AN_PAGES_OWN_GRADIENTS, AN_PAGES_OWN}},
 };
 
 const char *an_shard_name(an_shard sharding) {
@@ -41,11 +41,12 @@ an_page_set an_params_pieces_set(const an_params_pieces *pieces, an_flat flat) {
 
 /* What a set is made of. */
 static const struct {
-    bool all, own;
+    bool all, own, extras;
     uint8_t reads;
 } sets[AN_PAGE_SETS] = {
     [AN_PAGES_ALL] = {.all = true},
     [AN_PAGES_OWN] = {.own = true},
+    [AN_PAGES_OWN_GRADIENTS] = {.own = true, .extras = true},
     [AN_PAGES_MASTER_READ] = {.reads = AN_READS_MASTER},
     [AN_PAGES_LOW_READ] = {.reads = AN_READS_LOW},
     [AN_PAGES_OWN_OR_MASTER_READ] = {.own = true, .reads = AN_READS_MASTER},
@@ -100,7 +101,7 @@ int an_shards_unit_of(const an_shards *shards, int64_t page) {
 
 int an_shards_owner(const an_shards *shards, int64_t page, int64_t *end) {
     const int unit = an_shards_unit_of(shards, page);
-    const int owner = an_piece_owner(&shards->units[unit].pages, unit, page, shards->ranks);
+    const int owner = an_piece_owner(&shards->units[unit].pages, shards->units[unit].turn, page, shards->ranks);
     *end = an_shards_piece(shards, unit, owner).end;
     return owner;
 }
@@ -137,7 +138,7 @@ static int collect(const an_shards *s, const an_graph *g, const uint8_t *reads, 
         return c.count;
     }
     const an_page_range none = {INT64_MAX, INT64_MAX};
-    const int units = sets[set].own ? s->unit_count : 0;
+    const int units = !sets[set].own ? 0 : sets[set].extras ? s->gradient_unit_count : s->unit_count;
     size_t parameter = 0;
     for (int unit = 0;;) {
         while (parameter < g->parameter_count && !(reads[parameter] & sets[set].reads)) parameter++;
@@ -187,22 +188,26 @@ static an_status make_units(an_shards *s, const an_graph *g) {
     an_status status;
     an_context *ctx = s->ctx;
     an_unit *units = NULL;
-    AN_TRY(an_alloc(ctx, (void **)&units, g->parameter_count, sizeof *units));
-    const int count = an_units_find(g, units, NULL);
+    int extras;
+    const size_t most = an_units_most(g);
+    AN_TRY(an_alloc(ctx, (void **)&units, most, sizeof *units));
+    const int count = an_units_find(g, units, &extras, NULL);
     AN_TRY(an_alloc(ctx, (void **)&s->units, (size_t)count, sizeof *s->units));
-    s->unit_count = count;
+    s->unit_count = count - extras;
+    s->gradient_unit_count = count;
     size_t bytes = 0;
     for (int i = 0; i < count; i++) bytes += an_unit_describe(&units[i], NULL);
     AN_TRY(an_alloc(ctx, (void **)&s->names, bytes, 1));
     s->name_bytes = bytes;
     char *name = s->names;
     for (int i = 0; i < count; i++) {
-        s->units[i] = (an_shard_unit){.pages = {units[i].begin / AN_PAGE, units[i].end / AN_PAGE}, .name = name};
+        s->units[i] = (an_shard_unit){
+            .pages = {units[i].begin / AN_PAGE, units[i].end / AN_PAGE}, .name = name, .turn = units[i].turn};
         name += an_unit_describe(&units[i], name);
     }
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&units, g->parameter_count, sizeof *units);
+    an_release(ctx, (void **)&units, most, sizeof *units);
     return status;
 }
 
@@ -221,6 +226,7 @@ an_status an_shards_create(an_shards **shards, an_context *ctx, const an_plan *p
     s->groups = options->groups > 0 ? options->groups : 1;
     s->group = options->group;
     s->pages = plan->sizes.trainable_elements / AN_PAGE;
+    s->gradient_pages = plan->sizes.gradient_elements / AN_PAGE;
     AN_TRY(make_units(s, plan->model));
     AN_TRY(make_sets(s, plan));
     *shards = s;
@@ -236,7 +242,7 @@ void an_shards_destroy(an_shards **shards) {
     an_context *ctx = s->ctx;
     an_release(ctx, (void **)&s->runs, s->run_count, sizeof *s->runs);
     an_release(ctx, (void **)&s->names, s->name_bytes, 1);
-    an_release(ctx, (void **)&s->units, (size_t)s->unit_count, sizeof *s->units);
+    an_release(ctx, (void **)&s->units, (size_t)s->gradient_unit_count, sizeof *s->units);
     an_release(ctx, (void **)shards, 1, sizeof *s);
 }
 
@@ -245,7 +251,7 @@ an_comm *an_shards_comm(const an_shards *shards) {
 }
 
 int64_t an_shards_bytes(const an_shards *shards) {
-    return (int64_t)(sizeof *shards + (size_t)shards->unit_count * sizeof *shards->units +
+    return (int64_t)(sizeof *shards + (size_t)shards->gradient_unit_count * sizeof *shards->units +
                      shards->run_count * sizeof *shards->runs + shards->name_bytes);
 }
 
@@ -265,7 +271,8 @@ an_status an_params_pieces_check(an_context *ctx, const an_params_pieces *pieces
     for (int i = 0; i < AN_FLATS; i++) held[i] = &pieces->shards->sets[an_params_pieces_set(pieces, (an_flat)i)];
     AN_TRY(an_alloc(ctx, (void **)&reads, g->parameter_count, 1));
     an_plan_find_reads(plan, reads);
-    const bool writes = plan->forms[AN_FORM_TRAIN_FIRST] && !plan->passes.scatters; /* to the flat gradients */
+    const bool writes =
+        plan->forms[AN_FORM_TRAIN_FIRST] && !plan->passes.scatters && !plan->accumulates; /* to the flat gradients */
     for (size_t i = 0; i < g->parameter_count; i++) {
         const an_parameter *p = &g->parameters[i];
         if (p->node->outputs[0].storage != AN_STORAGE_MASTER) continue;

@@ -17,7 +17,7 @@ enum { AN_SHARD_COUNT = AN_SHARD_HYBRID + 1 };
 /* As ranks.shard says it. */
 const char *an_shard_name(an_shard sharding);
 
-/* Whether gradients are scattered: then leaves run in rounds, and each is one micro-batch. */
+/* Whether gradients go to the owners of their pieces: then leaves run in rounds (step/rounds.h). */
 static inline bool an_shard_has_rounds(an_shard sharding) {
     return sharding >= AN_SHARD_GRADIENTS;
 }
@@ -28,7 +28,8 @@ typedef enum an_flat { AN_FLAT_MASTERS, AN_FLAT_LOW, AN_FLAT_GRADIENTS, AN_FLAT_
 /* Sets of pages of one rank. "Read" are all pages of a parameter that some op reads in the masters' type, or as its low copy. */
 typedef enum an_page_set {
     AN_PAGES_ALL,
-    AN_PAGES_OWN, /* its pieces of all units */
+    AN_PAGES_OWN,           /* its pieces of all units of the grid */
+    AN_PAGES_OWN_GRADIENTS, /* with those of the extra units */
     AN_PAGES_MASTER_READ,
     AN_PAGES_LOW_READ,
     AN_PAGES_OWN_OR_MASTER_READ,
@@ -48,6 +49,7 @@ bool an_page_runs_have(const an_page_runs *runs, const an_page_range *pages);
 typedef struct an_shard_unit {
     an_page_range pages;
     const char *name; /* of its block; "" where there is none, "h.0 to h.2" of units that were joined */
+    int turn;         /* comm/pieces.h */
 } an_shard_unit;
 
 typedef struct an_shards {
@@ -56,8 +58,10 @@ typedef struct an_shards {
     int groups,
         group;     /* of so many neighbouring ranks: one, or in a hybrid the hosts, all of which have the same pieces */
     int64_t pages; /* of the grid */
+    int64_t gradient_pages; /* the same, and behind them extra contributions (pass/units.h) */
     an_shard_unit *units;
-    int unit_count;
+    int unit_count;          /* of the grid */
+    int gradient_unit_count; /* with the extra ones, which come last */
     an_page_runs sets[AN_PAGE_SETS];
     an_page_range *runs; /* of all sets */
     size_t run_count;
@@ -80,7 +84,7 @@ an_comm *an_shards_comm(const an_shards *shards);
 int64_t an_shards_bytes(const an_shards *shards);
 
 static inline an_page_range an_shards_piece(const an_shards *shards, int unit, int rank) {
-    return an_piece(&shards->units[unit].pages, unit, rank, shards->ranks);
+    return an_piece(&shards->units[unit].pages, shards->units[unit].turn, rank, shards->ranks);
 }
 
 /* The unit that a page belongs to. O(log units). */
@@ -102,6 +106,10 @@ typedef struct an_params_pieces {
     const an_shards *shards;
     an_shard sharding;
     bool is_hybrid; /* the run asks for hybrid, which is full if all ranks are on one host */
+    /* Where leaves run in rounds: what a rank makes in one. */
+    int64_t round_leaves; /* neighbouring ones, a power of two; 0: 1 */
+    int64_t
+        round_passes; /* micro-batches that they are, at most, if there are several; 0: one, whose gradients leave the program at once */
 } an_params_pieces;
 
 /* The sharding in the words of the run's config. */

@@ -7,6 +7,7 @@
 #define AN_IR_GRAPH_H
 
 #include "anneal/experimental.h"
+#include "anneal/plan.h"
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/text/text.h"
@@ -47,6 +48,12 @@ typedef struct an_place {
     int call; /* number of the builder call */
 } an_place;
 
+/* A sum over samples that kernels add by leaves: the axis of samples of every input and output, -1 where there is none. Outputs that have
+ * none are the sums. */
+typedef struct an_leaf_sum {
+    int8_t src[AN_MAX_INPUTS], dst[AN_MAX_OUTPUTS];
+} an_leaf_sum;
+
 struct an_node {
     const an_op *op;
     uint32_t number;
@@ -65,8 +72,9 @@ struct an_node {
     const an_kernel *kernel;
     bool is_forced; /* the kernel was asked for by name or added by the program, and another would have been chosen */
     int64_t scratch_bytes, scratch_place;
-    bool elided;  /* the memory pass made it needless */
-    int64_t mark; /* for the pass that runs; meaningless between passes */
+    an_leaf_sum *leaf_sum; /* NULL: it adds nothing by leaves */
+    bool elided;           /* the memory pass made it needless */
+    int64_t mark;          /* for the pass that runs; meaningless between passes */
 };
 
 /* A block, or a scope: the same but for its meaning. Block 0 is the graph. */
@@ -83,11 +91,21 @@ typedef struct an_parameter {
     bool trained;  /* beside an adapter: the files of the model do not have it, or the caller wants it */
     /* given by an_graph_lay_out, after freezing: */
     int64_t elements, offset; /* in elements of its flat buffer (MASTER, or FROZEN in bytes) */
+    bool is_shared;           /* trainable, and several nodes read it */
+    /* given by the autodiff pass: */
+    int extras;    /* contributions to its gradient that have regions of their own behind the grid: all but the first */
+    int64_t extra; /* where these begin, one after another, in elements of the flat gradients */
 } an_parameter;
+
+/* Whole pages. */
+static inline int64_t an_parameter_padded(const an_parameter *p) {
+    return (p->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE;
+}
 
 /* Sizes of the flat buffers. */
 typedef struct an_flat_sizes {
-    int64_t trainable_elements; /* whole pages: masters, gradients and each moment */
+    int64_t trainable_elements; /* whole pages: masters and each moment */
+    int64_t gradient_elements;  /* the same, and behind them extra contributions (an_parameter.extras) */
     an_dtype trainable_dtype;   /* NONE: nothing is trainable */
     int64_t frozen_bytes, state_bytes, input_bytes, program_state_bytes;
 } an_flat_sizes;
@@ -138,6 +156,8 @@ struct an_graph {
     int scalar_count;
 
     an_value loss, targets;
+    const char
+        *one_leaf; /* why a run cannot have several leaves, from the leaves pass; NULL: it can, or nobody has asked */
     an_adapter adapter;
     struct an_memory_plan *memory;       /* of the memory pass, which owns its layout; NULL before */
     struct an_recompute_plan *recompute; /* the same of the recompute pass */

@@ -16,6 +16,13 @@ static an_status too_large(an_graph *g, const an_node *node) {
         AN_DESCRIBE(g, &node->outputs[0]));
 }
 
+/* Nodes that can send it a gradient. */
+static int readers(const an_result *r) {
+    int count = 0;
+    for (const an_use *use = r->first_use; use; use = use->next) count += use->node->op->grad != NULL;
+    return count;
+}
+
 static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *sizes) {
     an_result *r = &p->node->outputs[0];
     int64_t bytes;
@@ -36,6 +43,7 @@ static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *
                                "model must have the same type",
                                p->name, an_dtype_name(r->dtype), an_dtype_name(sizes->trainable_dtype));
     sizes->trainable_dtype = r->dtype;
+    p->is_shared = readers(r) > 1;
     p->offset = sizes->trainable_elements;
     r->place = an_dtype_bytes(r->dtype, p->offset);
     sizes->trainable_elements += padded;
@@ -46,6 +54,7 @@ an_status an_graph_lay_out(an_graph *g, bool inputs, an_flat_sizes *sizes) {
     an_context *ctx = g->ctx;
     *sizes = (an_flat_sizes){0};
     for (size_t i = 0; i < g->parameter_count; i++) AN_TRY_RETURN(lay_out_parameter(g, &g->parameters[i], sizes));
+    sizes->gradient_elements = sizes->trainable_elements;
     for (size_t i = 0; i < g->source_count; i++) {
         an_result *r = &g->sources[i]->outputs[0];
         int64_t *end = r->storage == AN_STORAGE_INPUT   ? &sizes->input_bytes

@@ -43,8 +43,22 @@ enum {
     AN_OP_OWN = 4096,           /* of the program: its record has the kernels for the device of its context */
     AN_OP_OF_WEIGHTS =
         8192, /* its inputs are parameters, which it reads as they are stored: outputs change with them only */
-    AN_OP_FOLLOWS = 16384 /* the end of another op: autocast gives input 0 the type that it would have without it */
+    AN_OP_FOLLOWS = 16384, /* the end of another op: autocast gives input 0 the type that it would have without it */
+    AN_OP_MOVES = 32768 /* every element of an output is one of an input, or zero: it may come before or after a sum */
 };
+
+/* What an op does with the elements of an input along one of its axes. */
+typedef enum an_along {
+    AN_ALONG_APART, /* each stays at its place along an axis of the output */
+    AN_ALONG_ADDED, /* they are added, in such a way that kernels can add by leaves, and the output has no such axis */
+    AN_ALONG_MIXED  /* anything else */
+} an_along;
+
+/* A question about one input, one of its axes, one output, and the axis of that output which should correspond; -1: it has none. */
+typedef struct an_along_question {
+    const an_node *node;
+    int input, axis, output, to;
+} an_along_question;
 
 /* What an input means to its op; parameter groups ask. */
 typedef enum an_role {
@@ -86,6 +100,8 @@ struct an_op {
     an_value (*simplify)(an_graph *g, const an_node *node);
     /* Views: strides and offset of an output from those of input 0, symbolically and once. */
     an_status (*view)(an_graph *g, an_node *node, int output);
+    /* The leaves pass asks this of the axis of samples. NULL: MIXED. */
+    an_along (*along)(const an_along_question *q);
     /* At the symbols' current values; NULL: one flop an output element, all operands read or written once. */
     an_cost (*cost)(const an_graph *g, const an_node *node);
     /* Losses: how many targets of this array count. */

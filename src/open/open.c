@@ -87,6 +87,8 @@ static an_status get_sharding(opening *o) {
         [AN_SHARD_FULL] = "full", [AN_SHARD_HYBRID] = "hybrid",       [AN_SHARD_AUTO] = "auto"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i] && an_config_is(o->config, "ranks.shard", names[i])) o->options.shard = (an_shard)i;
+    if (an_config_is(o->config, "ranks.accumulate", "on")) o->options.accumulate = AN_ACCUMULATE_ON;
+    if (an_config_is(o->config, "ranks.accumulate", "off")) o->options.accumulate = AN_ACCUMULATE_OFF;
     return an_config_is(o->config, "ranks.unit.min_elements", "blocks")
                ? AN_OK
                : an_config_count(o->config, "ranks.unit.min_elements", &o->options.min_elements);
@@ -94,28 +96,17 @@ static an_status get_sharding(opening *o) {
 
 /* ---- batch ---- */
 
-/* What `auto` stands for: a leaf for each rank, and a power of two, so that the run can go on with half and twice as many ranks. Where the config wants leaves to run in rounds, each is one micro-batch.
- * What ranks.shard: auto takes depends on memory, and leaves are bits: they do not depend on it. */
-static int64_t leaves_for(const opening *o, int ranks, int64_t global) {
-    int64_t leaves = 1;
-    const bool has_rounds = o->options.shard >= AN_SHARD_GRADIENTS && o->options.shard != AN_SHARD_AUTO;
-    const int64_t micro = has_rounds ? o->batch.micro : 0;
-    const int64_t least = micro > 0 && global > 0 ? an_divide_up(global, micro) : 0;
-    while (leaves < ranks || leaves < least) leaves *= 2;
-    return global > 0 && leaves > global ? global : leaves;
-}
-
 static an_status get_batch(opening *o) {
     an_context *ctx = o->ctx;
     an_batch_options *b = &o->batch;
-    b->leaves = o->resume ? an_resume_leaves(o->resume) : 0; /* auto is settled once, when the run begins */
+    b->leaves = o->resume ? an_resume_leaves(o->resume)
+                          : 0; /* auto is settled once, when the run begins (train/default_leaves.h) */
     const bool accumulates = an_config_origin_of(o->config, "batch.accumulate") != AN_ORIGIN_NONE;
     if (!accumulates || an_config_origin_of(o->config, "batch.global") > AN_ORIGIN_DEFAULT)
         AN_TRY_RETURN(an_config_count(o->config, "batch.global", &b->global));
     AN_TRY_RETURN(an_open_count(o->config, "batch.micro", &b->micro));
     AN_TRY_RETURN(an_open_count(o->config, "batch.leaves", &b->leaves));
     AN_TRY_RETURN(get_sharding(o));
-    if (b->leaves == 0) b->leaves = leaves_for(o, o->opened->ranks ? o->opened->ranks : an_ranks(ctx), b->global);
     AN_TRY_RETURN(an_config_bool(o->config, "data.drop_last", &b->drop_last));
     if (!accumulates) return AN_OK;
     const int entries = an_config_size(o->config, "batch.accumulate");
@@ -252,7 +243,8 @@ static an_status get_recompute(opening *o) {
     int64_t segments = 0;
     t->recompute = an_config_is(o->config, "train.recompute.mode", "block")  ? AN_RECOMPUTE_BLOCK
                    : an_config_is(o->config, "train.recompute.mode", "full") ? AN_RECOMPUTE_FULL
-                                                                             : AN_RECOMPUTE_NONE;
+                   : an_config_is(o->config, "train.recompute.mode", "none") ? AN_RECOMPUTE_NONE
+                                                                             : AN_RECOMPUTE_AUTO;
     if (an_config_origin_of(o->config, "train.recompute.segments") != AN_ORIGIN_NONE) {
         AN_TRY_RETURN(an_config_count(o->config, "train.recompute.segments", &segments));
         t->recompute = AN_RECOMPUTE_SEGMENTS;

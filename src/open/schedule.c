@@ -140,9 +140,16 @@ static an_status get_sequence(const reading *r) {
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&lengths, (size_t)between, sizeof *lengths));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&milestones, (size_t)between, sizeof *milestones));
     AN_TRY_RETURN(an_config_lengths(r->config, key.text, between, lengths, &read));
-    for (int i = 0; i < between; i++)
+    for (int i = 0; i < between; i++) {
         AN_TRY_RETURN(
             an_open_steps(r->lengths, key.text, &lengths[i], r->begin + r->s->warmup, r->whole, &milestones[i]));
+        if (i > 0 && milestones[i] <= milestones[i - 1])
+            return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                            "%s: milestones %d and %d of %lld steps are after %lld and %lld steps, but each milestone "
+                            "must be later than the one before",
+                            an_config_place(r->config, key.text), i, i + 1, (long long)r->whole,
+                            (long long)milestones[i - 1], (long long)milestones[i]);
+    }
     for (int i = 0; i < count; i++) {
         char path[AN_PATH_TEXT + 16];
         const int64_t begins = i > 0 ? milestones[i - 1] : 0, ends = i < between ? milestones[i] : end;

@@ -27,6 +27,11 @@ static an_cost power_diff_cost(const an_graph *g, const an_node *node) {
     return an_cost_elementwise(g, node, POWER_DIFF);
 }
 
+/* The second input lies along one axis of the first, and has no samples. */
+static an_along along_src(const an_along_question *q) {
+    return q->input == 0 ? an_along_elements(q) : AN_ALONG_MIXED;
+}
+
 /* ---- bias: dst = src + bias, bias lying along one axis ---- */
 
 static const an_attribute bias_attributes[] = {AN_ATTRIBUTE(an_bias_attributes, axis, INT), {0}};
@@ -67,6 +72,7 @@ const an_op an_op_bias = {
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = along_src,
     .attribute_bytes = sizeof(an_bias_attributes),
     .attributes = bias_attributes,
     .roles = bias_roles,
@@ -105,6 +111,7 @@ const an_op an_op_select_diff = {
     .inputs_min = 3,
     .inputs_max = 3,
     .outputs = 1,
+    .along = an_along_elements,
     .attribute_bytes = sizeof(an_select_diff_attributes),
     .attributes = select_diff_attributes,
     .infer = an_infer_broadcast,
@@ -123,6 +130,7 @@ const an_op an_op_power_diff = {
     .inputs_min = 3,
     .inputs_max = 3,
     .outputs = 1,
+    .along = an_along_elements,
     .attribute_bytes = sizeof(an_power_diff_attributes),
     .attributes = power_diff_attributes,
     .infer = an_infer_broadcast,
@@ -164,6 +172,7 @@ GRAD(maximum, select_diff(g, diff, A, B, false), select_diff(g, diff, B, A, fals
 GRAD(minimum, select_diff(g, diff, A, B, true), select_diff(g, diff, B, A, true))
 GRAD(power, power_diff(g, diff, A, B, false), power_diff(g, diff, A, B, true))
 
+/* Comes before the sum over what broadcasting repeated: the sum of leaves must be the last operation on a gradient. */
 static an_value negated(an_graph *g, an_value value) {
     return an_graph_add(g, AN_BUILTIN(g, scale), 1, &value, &(an_scale_attributes){.factor = -1});
 }
@@ -171,14 +180,14 @@ static an_value negated(an_graph *g, an_value value) {
 static void subtract_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want,
                           an_value *diff_src) {
     if (want & 1) diff_src[0] = an_sum_to_shape(g, diff_dst[0], A);
-    if (want & 2) diff_src[1] = negated(g, an_sum_to_shape(g, diff_dst[0], B));
+    if (want & 2) diff_src[1] = an_sum_to_shape(g, negated(g, diff_dst[0]), B);
 }
 
 /* The gradient of b is -diff·a/b², which is -(diff/b)·dst: then a need not be kept. */
 static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
     an_value diff = an_divide(g, diff_dst[0], B);
     if (want & 1) diff_src[0] = an_sum_to_shape(g, diff, A);
-    if (want & 2) diff_src[1] = negated(g, an_sum_to_shape(g, an_multiply(g, diff, DST), B));
+    if (want & 2) diff_src[1] = an_sum_to_shape(g, negated(g, an_multiply(g, diff, DST)), B);
 }
 
 /* ---- records and builders ---- */
@@ -189,6 +198,7 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
         .inputs_min = 2,                                          \
         .inputs_max = 2,                                          \
         .outputs = 1,                                             \
+        .along = an_along_elements,                               \
         .infer = an_infer_broadcast,                              \
         .grad = op##_grad,                                        \
         .cost = op_cost,                                          \
@@ -221,6 +231,7 @@ const an_op an_op_adapt = {
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = an_along_elements,
     .infer = an_infer_broadcast,
     .grad = add_grad,
     .cost = cheap_cost,
@@ -265,6 +276,7 @@ const an_op an_op_stretch = {
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = along_src,
     .flags = AN_OP_FOLLOWS, /* of a layer and its adapter */
     .infer = stretch_infer,
     .grad = stretch_grad,

@@ -9,6 +9,7 @@
 #include "ops/chain_program.h"
 #include "ops/common.h"
 #include "ops/fuse.h"
+#include "ops/product.h"
 
 enum { FLOPS_A_STAGE = 8 }; /* between an addition and an activation */
 
@@ -64,6 +65,7 @@ const an_op an_op_chain = {
     .inputs_min = 1,
     .inputs_max = AN_ELEMENTWISE_INPUTS,
     .outputs = 1,
+    .along = an_along_elements,
     .attribute_bytes = sizeof(an_chain_attributes),
     .attributes = chain_attributes,
     .infer = chain_infer,
@@ -163,11 +165,19 @@ static an_cost product_chain_cost(const an_graph *g, const an_node *node) {
     return an_cost_of(g, node, an_result_elements(g, &node->outputs[0]) * (2 * (double)depth + FLOPS_A_STAGE * stages));
 }
 
+static an_along product_chain_along(const an_along_question *q) {
+    const an_product_chain_attributes *a = q->node->attributes;
+    if (q->input >= 2 * (1 + a->added)) return an_along_elements(q);
+    const an_along answer = an_product_operand_along(q, a->transpose_a, a->transpose_b);
+    return answer == AN_ALONG_ADDED ? AN_ALONG_MIXED : answer; /* the chain follows the sum */
+}
+
 const an_op an_op_product_chain = {
     .name = "product_chain",
     .inputs_min = 2,
     .inputs_max = AN_PRODUCT_CHAIN_INPUTS,
     .outputs = AN_OUTPUTS_ANY,
+    .along = product_chain_along,
     .attribute_bytes = sizeof(an_product_chain_attributes),
     .attributes = product_chain_attributes,
     .infer = product_chain_infer,

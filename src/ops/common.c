@@ -118,3 +118,37 @@ an_cost an_cost_of(const an_graph *g, const an_node *node, double flops) {
 an_cost an_cost_elementwise(const an_graph *g, const an_node *node, double flops_an_element) {
     return an_cost_of(g, node, flops_an_element * an_result_elements(g, &node->outputs[0]));
 }
+
+/* ---- along ---- */
+
+static int from_end(const an_result *r, int axis) {
+    return r->ndims - 1 - axis;
+}
+
+static an_along apart_if(bool condition) {
+    return condition ? AN_ALONG_APART : AN_ALONG_MIXED;
+}
+
+an_along an_along_elements(const an_along_question *q) {
+    const an_result *src = an_node_input(q->node, q->input), *dst = &q->node->outputs[q->output];
+    return apart_if(q->to >= 0 && from_end(src, q->axis) == from_end(dst, q->to));
+}
+
+an_along an_along_first(const an_along_question *q) {
+    return apart_if(q->axis == 0 && q->to == 0);
+}
+
+an_along an_along_off_axis(const an_along_question *q) {
+    const int64_t *axis = an_node_attribute(q->node, "axis", AN_ATTRIBUTE_INT);
+    return apart_if(axis && q->axis != *axis && q->to == q->axis);
+}
+
+an_along an_along_rows(const an_along_question *q) {
+    const an_result *src = an_node_input(q->node, q->input);
+    return apart_if(q->to == q->axis && (from_end(src, q->axis) > 0 || q->input > 0));
+}
+
+an_along an_along_added(const an_along_question *q) {
+    if (q->to >= 0) return apart_if(q->axis == 0 && q->to == 0);
+    return q->axis == 0 ? AN_ALONG_ADDED : AN_ALONG_MIXED;
+}

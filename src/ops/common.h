@@ -49,6 +49,15 @@ an_status an_expect_same_shape(an_graph *g, const an_node *node, int a, int b);
 /* The scalar source of this name, made on first use (seed, step, loss_gradient). In source.c. */
 an_value an_scalar_shared(an_graph *g, const char *name, an_dtype dtype);
 
+/* For `along`: each element by itself, inputs broadcast; and each place along the first axis by itself. */
+an_along an_along_elements(const an_along_question *q);
+an_along an_along_first(const an_along_question *q);
+/* All axes but the one in attribute `axis`; and all but the last. */
+an_along an_along_off_axis(const an_along_question *q);
+an_along an_along_rows(const an_along_question *q);
+/* All elements of the inputs whose first axis this is are added. */
+an_along an_along_added(const an_along_question *q);
+
 an_cost an_cost_of(const an_graph *g, const an_node *node, double flops); /* with the bytes of all operands */
 an_cost an_cost_elementwise(const an_graph *g, const an_node *node, double flops_an_element);
 

@@ -48,6 +48,8 @@ const an_op an_op_contiguous = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .flags = AN_OP_MOVES,
+    .along = an_along_elements,
     .infer = contiguous_infer,
     .grad = contiguous_grad,
     .simplify = src_itself,
@@ -87,6 +89,7 @@ const an_op an_op_cast = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .along = an_along_elements,
     .flags = AN_OP_CONVERTS,
     .attribute_bytes = sizeof(an_cast_attributes),
     .attributes = cast_attributes,
@@ -157,6 +160,8 @@ const an_op an_op_concat = {
     .inputs_min = 2,
     .inputs_max = AN_MAX_INPUTS,
     .outputs = 1,
+    .flags = AN_OP_MOVES,
+    .along = an_along_off_axis,
     .attribute_bytes = sizeof(an_concat_attributes),
     .attributes = concat_attributes,
     .infer = concat_infer,
@@ -216,6 +221,8 @@ const an_op an_op_pad = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .flags = AN_OP_MOVES,
+    .along = an_along_off_axis,
     .attribute_bytes = sizeof(an_pad_attributes),
     .attributes = pad_attributes,
     .infer = pad_infer,
@@ -273,11 +280,19 @@ static void gather_grad(an_graph *g, const an_node *node, const an_value *diff_d
     diff_src[0] = an_graph_add(g, &an_op_gather_diff, AN_COUNT(inputs), inputs, &diff);
 }
 
+/* Along its axis, an index picks an element of src whatever the other indices are. */
+static an_along gather_along(const an_along_question *q) {
+    const an_gather_attributes *attributes = q->node->attributes;
+    const bool picks = q->input == 1 && q->axis == attributes->axis && q->to == q->axis;
+    return picks ? AN_ALONG_APART : an_along_off_axis(q);
+}
+
 const an_op an_op_gather = {
     .name = "gather",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = gather_along,
     .attribute_bytes = sizeof(an_gather_attributes),
     .attributes = gather_attributes,
     .infer = gather_infer,
@@ -326,11 +341,17 @@ static an_cost gather_diff_cost(const an_graph *g, const an_node *node) {
     return an_cost_of(g, node, an_result_elements(g, an_node_input(node, 0)));
 }
 
+static an_along gather_diff_along(const an_along_question *q) {
+    const an_gather_diff_attributes *attributes = q->node->attributes;
+    return q->to < 0 && q->axis == attributes->axis ? AN_ALONG_ADDED : an_along_off_axis(q);
+}
+
 const an_op an_op_gather_diff = {
     .name = "gather_diff",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = gather_diff_along,
     .attribute_bytes = sizeof(an_gather_diff_attributes),
     .attributes = gather_diff_attributes,
     .infer = gather_diff_infer,

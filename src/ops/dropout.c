@@ -71,11 +71,17 @@ static an_cost dropout_cost(const an_graph *g, const an_node *node) {
     return an_cost_elementwise(g, node, FLOPS);
 }
 
+/* There is one number of a sample for each place along the first axis. */
+static an_along along(const an_along_question *q) {
+    return q->input == 0 ? an_along_elements(q) : an_along_first(q);
+}
+
 const an_op an_op_dropout = {
     .name = "dropout",
     .inputs_min = INPUTS,
     .inputs_max = INPUTS,
     .outputs = 1,
+    .along = along,
     .flags = AN_OP_RANDOM,
     .attribute_bytes = sizeof(an_dropout_attributes),
     .attributes = dropout_attributes,

@@ -38,11 +38,17 @@ static an_cost embedding_cost(const an_graph *g, const an_node *node) {
     return (an_cost){.bytes = moved + an_result_elements(g, indices) * (double)an_dtype_size(indices->dtype)};
 }
 
+/* An index becomes a row, inside of all that lies outside of it. */
+static an_along embedding_along(const an_along_question *q) {
+    return q->input == 0 && q->to == q->axis ? AN_ALONG_APART : AN_ALONG_MIXED;
+}
+
 const an_op an_op_embedding = {
     .name = "embedding",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = embedding_along,
     .roles = embedding_roles,
     .role_count = AN_COUNT(embedding_roles),
     .infer = embedding_infer,
@@ -91,6 +97,7 @@ const an_op an_op_embedding_diff = {
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = an_along_added,
     .attribute_bytes = sizeof(an_embedding_diff_attributes),
     .attributes = embedding_diff_attributes,
     .infer = embedding_diff_infer,

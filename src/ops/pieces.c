@@ -136,6 +136,7 @@ static an_status unit_grad_view(an_graph *g, an_node *node, int output) {
 
 static const an_attribute unit_grad_attributes[] = {
     {.name = "parameter", .type = AN_ATTRIBUTE_INT, .offset = offsetof(an_unit_grad_attributes, grad.parameter)},
+    {.name = "extra", .type = AN_ATTRIBUTE_INT, .offset = offsetof(an_unit_grad_attributes, grad.extra)},
     {.name = "add", .type = AN_ATTRIBUTE_BOOL, .offset = offsetof(an_unit_grad_attributes, grad.add)},
     AN_ATTRIBUTE(an_unit_grad_attributes, offset, INT),
     {0}};

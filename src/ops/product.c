@@ -77,6 +77,23 @@ static an_cost cost(const an_graph *g, const an_node *node) {
     return an_cost_of(g, node, 2 * an_result_elements(g, an_node_output(node, 0)) * (double)depth);
 }
 
+/* Rows and columns go to dst, and so do batches. What is added are the places along k of two matrices. */
+an_along an_product_operand_along(const an_along_question *q, bool transpose_a, bool transpose_b) {
+    const an_result *own = an_node_input(q->node, q->input), *other = an_node_input(q->node, q->input ^ 1);
+    const an_result *dst = &q->node->outputs[q->output];
+    const bool is_a = q->input % 2 == 0;
+    const int place = own->ndims - 1 - q->axis, k = is_a ? transpose_a : !transpose_b; /* counted from the last */
+    if (place != k)
+        return q->to == dst->ndims - 1 - (place > 1 ? place : is_a ? 1 : 0) ? AN_ALONG_APART : AN_ALONG_MIXED;
+    return q->to < 0 && own->ndims == 2 && other->ndims == 2 ? AN_ALONG_ADDED : AN_ALONG_MIXED;
+}
+
+static an_along along(const an_along_question *q) {
+    const an_product_attributes *a = q->node->attributes;
+    const an_along answer = an_product_operand_along(q, a->transpose_a, a->transpose_b);
+    return answer == AN_ALONG_ADDED && q->node->input_count > 2 ? AN_ALONG_MIXED : answer;
+}
+
 /* ---- gradient ---- */
 
 an_value an_lower_diff(an_graph *g, const an_node *node, an_value diff_dst) {
@@ -155,6 +172,7 @@ const an_op an_op_product = {
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
+    .along = along,
     .attribute_bytes = sizeof(an_product_attributes),
     .attributes = product_attributes,
     .roles = product_roles,
@@ -248,6 +266,7 @@ const an_op an_op_product_sum = {
     .inputs_min = 4,
     .inputs_max = 2 * AN_PRODUCT_SUM_PAIRS,
     .outputs = 1,
+    .along = along,
     .attribute_bytes = sizeof(an_product_attributes),
     .attributes = sum_attributes,
     .roles = sum_roles,

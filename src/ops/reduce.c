@@ -101,12 +101,29 @@ static void reduce_max_grad(an_graph *g, const an_node *node, const an_value *di
     diff_src[0] = an_graph_add(g, &an_op_reduce_max_diff, AN_COUNT(inputs), inputs, node->attributes);
 }
 
+/* Also that of a maximum. */
+static an_along reduce_mean_along(const an_along_question *q) {
+    const an_reduce_attributes *attributes = q->node->attributes;
+    int to = q->axis;
+    if (is_reduced(attributes, q->axis)) return AN_ALONG_MIXED;
+    for (int i = 0; i < attributes->axes.count && !attributes->keep; i++) to -= attributes->axes.values[i] < q->axis;
+    return q->to == to ? AN_ALONG_APART : AN_ALONG_MIXED;
+}
+
+/* Elements are added in C order, so what is added lies in one piece for each place along the first axis that is reduced. */
+static an_along reduce_along(const an_along_question *q) {
+    const an_reduce_attributes *attributes = q->node->attributes;
+    if (q->to < 0 && attributes->axes.count > 0 && attributes->axes.values[0] == q->axis) return AN_ALONG_ADDED;
+    return reduce_mean_along(q);
+}
+
 /* reduce_sum: dst = Σ src over the axes */
 const an_op an_op_reduce_sum = {
     .name = "reduce_sum",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .along = reduce_along,
     .attribute_bytes = sizeof(an_reduce_attributes),
     .attributes = reduce_sum_attributes,
     .infer = reduce_infer,
@@ -122,6 +139,7 @@ const an_op an_op_reduce_mean = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .along = reduce_mean_along,
     .attribute_bytes = sizeof(an_reduce_attributes),
     .attributes = reduce_attributes,
     .flags = AN_OP_MEAN,
@@ -138,6 +156,7 @@ const an_op an_op_reduce_max = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .along = reduce_mean_along,
     .attribute_bytes = sizeof(an_reduce_attributes),
     .attributes = reduce_attributes,
     .infer = reduce_infer,
@@ -176,6 +195,7 @@ const an_op an_op_reduce_mean_diff = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
+    .along = an_along_elements,
     .attribute_bytes = sizeof(an_reduce_mean_diff_attributes),
     .attributes = reduce_mean_diff_attributes,
     .infer = reduce_mean_diff_infer,
@@ -203,12 +223,22 @@ static an_status reduce_max_diff_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
+/* Axes of diff_dst and dst are those of src that are not reduced. */
+static an_along reduce_max_diff_along(const an_along_question *q) {
+    const an_reduce_attributes *attributes = q->node->attributes;
+    int axis = q->axis;
+    for (int i = 0; i < attributes->axes.count && q->input != 1 && !attributes->keep; i++)
+        axis += attributes->axes.values[i] <= axis;
+    return !is_reduced(attributes, axis) && q->to == axis ? AN_ALONG_APART : AN_ALONG_MIXED;
+}
+
 /* reduce_max_diff (diff_dst, src, dst): elements that are the maximum share its gradient evenly, as PyTorch's amax */
 const an_op an_op_reduce_max_diff = {
     .name = "reduce_max_diff",
     .inputs_min = 3,
     .inputs_max = 3,
     .outputs = 1,
+    .along = reduce_max_diff_along,
     .attribute_bytes = sizeof(an_reduce_attributes),
     .attributes = reduce_attributes,
     .infer = reduce_max_diff_infer,
@@ -250,6 +280,20 @@ static an_value reduce(an_graph *g, const an_op *op, an_value src, int axis_coun
 
 an_value an_reduce_sum_as(an_graph *g, an_value src, int axis_count, const int *axes, bool keep, an_dtype dtype) {
     return reduce(g, &an_op_reduce_sum, src, axis_count, axes, keep, dtype);
+}
+
+static bool keeps_last_only(const an_node *node) {
+    const an_reduce_attributes *attributes = node->attributes;
+    const int last = an_node_input(node, 0)->ndims - 1;
+    return attributes->axes.count == last && !attributes->keep && !is_reduced(attributes, last);
+}
+
+an_value an_divide_sum(an_graph *g, an_value sum, an_value divisor) {
+    const an_result *r = an_graph_result(g, sum);
+    const bool has_terms = r && r->node->op == &an_op_reduce_sum && keeps_last_only(r->node);
+    const an_value inputs[] = {has_terms ? an_node_input_value(g, r->node, 0) : sum, divisor};
+    const an_value quotient = an_graph_add(g, AN_BUILTIN(g, divide), AN_COUNT(inputs), inputs, NULL);
+    return has_terms ? an_graph_add(g, &an_op_reduce_sum, 1, &quotient, r->node->attributes) : quotient;
 }
 
 an_value an_reduce_sum(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep) {

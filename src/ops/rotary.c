@@ -80,6 +80,7 @@ const an_op an_op_rotary = {
     .inputs_min = 1,
     .inputs_max = INPUTS,
     .outputs = 1,
+    .along = an_along_first,
     .attribute_bytes = sizeof(an_rotary_attributes),
     .attributes = rotary_attributes,
     .infer = rotary_infer,

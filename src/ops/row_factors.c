@@ -6,7 +6,7 @@
 #include "ops/row_factors.h"
 
 #include "kernels/norm/row_factors.h"
-#include "ops/common.h"
+#include "ops/reduce.h"
 
 enum { WEIGHT, FIRST, SECOND, MAGNITUDE, INPUTS };
 
@@ -36,9 +36,8 @@ static an_status infer(an_graph *g, an_node *node) {
 }
 
 static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src) {
-    const an_value inputs[] = {diff_dst[0], an_node_output_value(g, node, 1)};
     if (want >> MAGNITUDE & 1 && diff_dst[0])
-        diff_src[MAGNITUDE] = an_graph_add(g, AN_BUILTIN(g, divide), AN_COUNT(inputs), inputs, NULL);
+        diff_src[MAGNITUDE] = an_divide_sum(g, diff_dst[0], an_node_output_value(g, node, 1));
 }
 
 static an_cost cost(const an_graph *g, const an_node *node) {

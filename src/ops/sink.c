@@ -46,8 +46,10 @@ static an_status grad_infer(an_graph *g, an_node *node) {
     return AN_OK;
 }
 
-static const an_attribute grad_attributes[] = {
-    AN_ATTRIBUTE(an_grad_attributes, parameter, INT), AN_ATTRIBUTE(an_grad_attributes, add, BOOL), {0}};
+static const an_attribute grad_attributes[] = {AN_ATTRIBUTE(an_grad_attributes, parameter, INT),
+                                               AN_ATTRIBUTE(an_grad_attributes, extra, INT),
+                                               AN_ATTRIBUTE(an_grad_attributes, add, BOOL),
+                                               {0}};
 
 /* grad: its output is the parameter's place in the gradient buffer that is bound when it runs. */
 const an_op an_op_grad = {
@@ -112,7 +114,7 @@ void an_state_output(an_graph *g, an_value value, an_value state) {
     an_graph_add(g, &an_op_output, 1, &value, &a);
 }
 
-void an_grad(an_graph *g, an_value contribution, int64_t parameter, bool add) {
-    an_grad_attributes a = {.parameter = parameter, .add = add};
+void an_grad(an_graph *g, an_value contribution, int64_t parameter, int64_t extra, bool add) {
+    an_grad_attributes a = {.parameter = parameter, .extra = extra, .add = add};
     an_graph_add(g, &an_op_grad, 1, &contribution, &a);
 }

@@ -56,6 +56,7 @@ static an_cost log_softmax_diff_cost(const an_graph *g, const an_node *node) {
         .inputs_min = 1,                                                                             \
         .inputs_max = 1,                                                                             \
         .outputs = 1,                                                                                \
+        .along = an_along_off_axis,                                                                  \
         .attribute_bytes = sizeof(an_softmax_attributes),                                            \
         .attributes = softmax_attributes,                                                            \
         .infer = softmax_infer,                                                                      \
@@ -76,6 +77,7 @@ static an_cost log_softmax_diff_cost(const an_graph *g, const an_node *node) {
         .inputs_min = 2,                                  \
         .inputs_max = 2,                                  \
         .outputs = 1,                                     \
+        .along = an_along_off_axis,                       \
         .attribute_bytes = sizeof(an_softmax_attributes), \
         .attributes = softmax_attributes,                 \
         .infer = softmax_diff_infer,                      \

@@ -123,6 +123,23 @@ static an_value reshape_simplify(an_graph *g, const an_node *node) {
     return an_reshape(g, an_graph_value(g, base), r->ndims, r->dims);
 }
 
+/* A place along an axis stays one if what lies outside of it is the same. */
+static an_along reshape_along(const an_along_question *q) {
+    const an_result *src = an_node_input(q->node, 0), *dst = &q->node->outputs[0];
+    int i = 0, k = 0;
+    while (i < q->axis || k < q->to) {
+        if (i < q->axis && src->dims[i] == 1)
+            i++;
+        else if (k < q->to && dst->dims[k] == 1)
+            k++;
+        else if (i < q->axis && k < q->to && src->dims[i] == dst->dims[k])
+            i++, k++;
+        else
+            return AN_ALONG_MIXED;
+    }
+    return q->to >= 0 ? AN_ALONG_APART : AN_ALONG_MIXED;
+}
+
 static const an_attribute shape_attribute_list[] = {AN_ATTRIBUTE(shape_attributes, dims, DIMS), {0}};
 
 const an_op an_op_reshape = {
@@ -130,7 +147,8 @@ const an_op an_op_reshape = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
-    .flags = AN_OP_VIEW,
+    .along = reshape_along,
+    .flags = AN_OP_MOVES | AN_OP_VIEW,
     .attribute_bytes = sizeof(shape_attributes),
     .attributes = shape_attribute_list,
     .infer = reshape_infer,
@@ -235,6 +253,11 @@ static an_value transpose_simplify(an_graph *g, const an_node *node) {
     return inner ? an_permute(g, an_graph_value(g, base), outer->count, axes) : 0;
 }
 
+static an_along transpose_along(const an_along_question *q) {
+    const transpose_attributes *a = q->node->attributes;
+    return q->to >= 0 && a->axes.values[q->to] == q->axis ? AN_ALONG_APART : AN_ALONG_MIXED;
+}
+
 static const an_attribute transpose_attribute_list[] = {AN_ATTRIBUTE(transpose_attributes, axes, INTS), {0}};
 
 const an_op an_op_transpose = {
@@ -242,7 +265,8 @@ const an_op an_op_transpose = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
-    .flags = AN_OP_VIEW,
+    .along = transpose_along,
+    .flags = AN_OP_MOVES | AN_OP_VIEW,
     .attribute_bytes = sizeof(transpose_attributes),
     .attributes = transpose_attribute_list,
     .infer = transpose_infer,
@@ -321,7 +345,8 @@ const an_op an_op_slice = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
-    .flags = AN_OP_VIEW,
+    .along = an_along_off_axis,
+    .flags = AN_OP_MOVES | AN_OP_VIEW,
     .attribute_bytes = sizeof(slice_attributes),
     .attributes = slice_attribute_list,
     .infer = slice_infer,
@@ -394,7 +419,8 @@ const an_op an_op_split = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = AN_OUTPUTS_ANY,
-    .flags = AN_OP_VIEW,
+    .along = an_along_off_axis,
+    .flags = AN_OP_MOVES | AN_OP_VIEW,
     .attribute_bytes = sizeof(split_attributes),
     .attributes = split_attribute_list,
     .infer = split_infer,
@@ -475,7 +501,8 @@ const an_op an_op_expand = {
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
-    .flags = AN_OP_VIEW,
+    .along = an_along_elements,
+    .flags = AN_OP_MOVES | AN_OP_VIEW,
     .attribute_bytes = sizeof(shape_attributes),
     .attributes = shape_attribute_list,
     .infer = expand_infer,

@@ -3,6 +3,10 @@
  * Nodes are walked from the last to the first. Contributions to a value are added in the reverse order of its uses, which
  * fixes the bits. A parameter's contributions are not added to each other but each to the gradient buffer, by one `grad`
  * node, so that a tied table keeps no second sum alive; the first one of a form FIRST overwrites.
+ *
+ * Each contribution is a sum over samples, and only the last operation on such a sum may be the tree of the leaves. Where a
+ * run is not a whole step, the tree goes on with other runs and other ranks. Then each contribution but the first has a
+ * region of its own behind the grid, and they are added when all of them are complete (step/extras.h): the same addition.
  */
 #include "ops/common.h"
 #include "ops/sink.h"
@@ -11,9 +15,9 @@
 typedef struct {
     an_graph *g;
     an_form form;
-    bool f32_storage;
-    an_value *diffs; /* by result number, of the forward graph: 0 is none yet */
-    bool *started;   /* by parameter: its gradient has its first contribution */
+    bool f32_storage, extras;
+    an_value *diffs;    /* by result number, of the forward graph: 0 is none yet */
+    int *contributions; /* by parameter: how many its gradient has */
 } differentiation;
 
 /* A source that lies among the masters, or their low copies, learns. */
@@ -39,8 +43,9 @@ static void contribute(differentiation *d, an_result *r, an_value contribution) 
     an_graph *g = d->g;
     if (is_trainable(r->node)) {
         int64_t parameter = *(const int64_t *)an_node_attribute(r->node, "parameter", AN_ATTRIBUTE_INT);
-        an_grad(g, contribution, parameter, d->started[parameter] || d->form == AN_FORM_TRAIN_NEXT);
-        d->started[parameter] = true;
+        const int earlier = d->contributions[parameter]++;
+        an_grad(g, contribution, parameter, d->extras ? earlier : 0,
+                d->form == AN_FORM_TRAIN_NEXT || (earlier > 0 && !d->extras));
         return;
     }
     const an_result *c = an_graph_result(g, contribution);
@@ -81,23 +86,40 @@ static void fill_rest(differentiation *d) {
     an_graph *g = d->g;
     for (size_t i = 0; i < g->parameter_count && d->form == AN_FORM_TRAIN_FIRST; i++) {
         const an_node *node = g->parameters[i].node;
-        if (!is_trainable(node) || d->started[i]) continue;
+        if (!is_trainable(node) || d->contributions[i]) continue;
         const an_result *r = &node->outputs[0];
         g->origin = node;
-        an_grad(g, an_constant(g, r->dtype, 0, r->ndims, r->dims), (int64_t)i, false);
+        an_grad(g, an_constant(g, r->dtype, 0, r->ndims, r->dims), (int64_t)i, 0, false);
         g->origin = NULL;
+    }
+}
+
+/* Behind the grid, in the order of the parameters. */
+static void place_extras(const differentiation *d) {
+    an_graph *g = d->g;
+    int64_t end = 0;
+    for (size_t i = 0; i < g->parameter_count; i++)
+        if (is_trainable(g->parameters[i].node)) end = g->parameters[i].offset + an_parameter_padded(&g->parameters[i]);
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        an_parameter *p = &g->parameters[i];
+        p->extras = d->extras && d->contributions[i] > 1 ? d->contributions[i] - 1 : 0;
+        p->extra = end;
+        if (p->extras > 0 && !p->is_shared)
+            an_graph_mistake(g, AN_ERR_UNSUPPORTED, "the gradient of '%s' has %d contributions, but one node reads it",
+                             p->name, d->contributions[i]);
+        end += p->extras * an_parameter_padded(p);
     }
 }
 
 an_status an_pass_autodiff(an_graph *g, const an_pass_options *options) {
     an_status status;
     an_context *ctx = g->ctx;
-    differentiation d = {.g = g, .form = options->form, .f32_storage = options->f32_storage};
+    differentiation d = {.g = g, .form = options->form, .f32_storage = options->f32_storage, .extras = options->extras};
     size_t results = g->result_count;
     if (!an_form_trains(options->form)) return AN_OK;
 
     AN_TRY(an_alloc(ctx, (void **)&d.diffs, results, sizeof *d.diffs));
-    AN_TRY(an_alloc(ctx, (void **)&d.started, g->parameter_count, sizeof *d.started));
+    AN_TRY(an_alloc(ctx, (void **)&d.contributions, g->parameter_count, sizeof *d.contributions));
     mark_needs(g);
     g->phase = AN_PHASE_BACKWARD;
     an_node *last = g->last;
@@ -105,6 +127,7 @@ an_status an_pass_autodiff(an_graph *g, const an_pass_options *options) {
     d.diffs[loss->number] = an_scalar_shared(g, "loss_gradient", loss->dtype);
     for (an_node *node = last; node; node = node->previous) AN_TRY(differentiate(&d, node));
     fill_rest(&d);
+    place_extras(&d);
     AN_CHECK(ctx, g->status == AN_OK, g->status, "%s", g->message);
     status = AN_OK;
 
@@ -112,6 +135,6 @@ fail:
     g->phase = AN_PHASE_FORWARD;
     g->origin = NULL;
     an_release(ctx, (void **)&d.diffs, results, sizeof *d.diffs);
-    an_release(ctx, (void **)&d.started, g->parameter_count, sizeof *d.started);
+    an_release(ctx, (void **)&d.contributions, g->parameter_count, sizeof *d.contributions);
     return status;
 }

@@ -9,6 +9,7 @@
 #include "pass/largest_first.h"
 #include "pass/offsets.h"
 #include "pass/pass.h"
+#include "pass/shard.h"
 
 /* A unit is what shares one block of the arena: a root, and the roots that are written over it in place. */
 typedef struct {
@@ -53,8 +54,7 @@ static void bind_gradients(an_graph *g) {
         an_result *gradient = &n->outputs[0];
         n->elided = an_gradient_fits(g, n);
         if (gradient->root != gradient) continue;
-        const int64_t *parameter = an_node_attribute(n, "parameter", AN_ATTRIBUTE_INT);
-        gradient->place = g->parameters[*parameter].offset * (int64_t)an_dtype_size(gradient->dtype);
+        gradient->place = an_gradient_offset(g, n) * (int64_t)an_dtype_size(gradient->dtype);
         if (!n->elided) continue;
         contribution_of(n)->storage = AN_STORAGE_GRADIENT;
         contribution_of(n)->place = gradient->place;

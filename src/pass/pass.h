@@ -18,6 +18,9 @@ typedef struct an_pass_options {
     bool exchanges; /* there is more than one rank: gradients are exchanged in the flat buffer */
     bool scatters;  /* gradients are in pieces: those of a unit leave the program as soon as they are complete */
     bool gathers;   /* weights are in pieces: a region of them is gathered when it is needed */
+    bool extras; /* a run has some of a step's leaves: contributions to one gradient are added when they are complete */
+    int64_t leaves;       /* the most that a run of a training form has; 0 or 1: sums over samples are sums */
+    const char *samples;  /* the symbol of samples; NULL: what a run could have is not asked */
     int64_t budget_level; /* how many values, the cheapest first, are computed twice for it: the plan tries some */
 } an_pass_options;
 

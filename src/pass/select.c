@@ -6,6 +6,7 @@
 #include "ir/kernel_name.h"
 #include "ir/registry.h"
 #include "pass/call.h"
+#include "pass/leaf_slots.h"
 #include "pass/pass.h"
 
 /* The name that the list "op=name,op=name" gives for an op; length 0: none. */
@@ -67,7 +68,16 @@ static an_status refuse(const an_graph *g, const an_node *node, const char *from
                     (int)length, name, AN_DESCRIBE(g, &node->outputs[0]), node->path, others);
 }
 
-static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char *list) {
+static an_leaf_cut most_leaves(const an_graph *g, const an_node *node, const an_pass_options *options) {
+    an_leaf_cut most = {.count = options->leaves, .samples = 1};
+    if (node->leaf_sum)
+        (void)an_dimensions_maximum(&g->dimensions, an_symbol_dim((an_graph *)(uintptr_t)g, options->samples),
+                                    &most.samples);
+    return most;
+}
+
+static an_status choose(an_graph *g, an_node *node, an_node_call *c, const an_pass_options *options) {
+    const char *list = options->kernels;
     an_context *ctx = g->ctx;
     size_t length;
     const char *from, *name = forced_for(ctx, list, node->op->name, &from, &length);
@@ -90,8 +100,11 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
     if (!node->kernel)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s has no kernel for %s at '%s'", node->op->name,
                         AN_DESCRIBE(g, &node->outputs[0]), node->path);
+    const an_leaf_cut most = most_leaves(g, node, options);
+    if (node->leaf_sum && node->kernel->by_leaves) c->call.leaves = &most;
     size_t scratch = node->kernel->scratch ? node->kernel->scratch(&c->call) : 0;
     if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
+    if (node->leaf_sum && !node->kernel->by_leaves) scratch += an_leaf_slots_bytes(node, c->call.dst, options->leaves);
     if (scratch > INT64_MAX / 4)
         return AN_ERROR(ctx, AN_ERR_OVERFLOW, "%s at '%s' needs more scratch than fits in memory", node->op->name,
                         node->path);
@@ -99,11 +112,17 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const char 
     return AN_OK;
 }
 
+/* The call has room for every operand that a node may have, so it does not lie on the stack: oneDNN needs that where kernels are chosen. */
 an_status an_pass_select(an_graph *g, const an_pass_options *options) {
+    an_status status;
     an_context *ctx = g->ctx;
-    an_node_call c;
-    AN_TRY_RETURN(check_list(ctx, options->kernels));
+    an_node_call *c = NULL;
+    AN_TRY(check_list(ctx, options->kernels));
+    AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
     for (an_node *node = g->first; node; node = node->next)
-        if (node->op->kernels[0]) AN_TRY_RETURN(choose(g, node, &c, options->kernels));
-    return AN_OK;
+        if (node->op->kernels[0]) AN_TRY(choose(g, node, c, options));
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&c, 1, sizeof *c);
+    return status;
 }

@@ -28,7 +28,7 @@ static an_status add_exchanges(const an_sharder *s, bool *reached, bool *late, a
         if (!(n->op->flags & AN_OP_BINDS_GRADIENT)) continue;
         const int64_t parameter = an_gradient_parameter(n);
         reached[parameter] = reached[parameter] || !an_gradient_is_zeros(n);
-        last[s->unit_of[parameter]] = n;
+        last[an_units_at(s->units, s->unit_count, an_gradient_offset(g, n))] = n;
     }
     for (size_t i = 0; i < g->parameter_count; i++)
         if (s->unit_of[i] >= 0 && !reached[i]) late[s->unit_of[i]] = true;
@@ -75,13 +75,13 @@ static an_status name_units(an_sharder *s) {
 an_status an_pass_shard(an_graph *g, const an_pass_options *options) {
     an_status status;
     an_context *ctx = g->ctx;
-    const size_t parameters = g->parameter_count;
+    const size_t parameters = g->parameter_count, most = an_units_most(g);
     const bool trains = an_form_trains(options->form), scatters = trains && options->scatters;
     an_sharder s = {.g = g, .form = options->form};
     if (!scatters && !options->gathers && !(trains && options->exchanges)) return AN_OK;
-    AN_TRY(an_alloc(ctx, (void **)&s.units, parameters, sizeof *s.units));
+    AN_TRY(an_alloc(ctx, (void **)&s.units, most, sizeof *s.units));
     AN_TRY(an_alloc(ctx, (void **)&s.unit_of, parameters, sizeof *s.unit_of));
-    s.unit_count = an_units_find(g, s.units, s.unit_of);
+    s.unit_count = an_units_find(g, s.units, NULL, s.unit_of);
     AN_TRY(name_units(&s));
     if (options->gathers) AN_TRY(an_shard_weights(&s));
     if (scatters) AN_TRY(an_shard_gradients(&s));
@@ -92,6 +92,6 @@ an_status an_pass_shard(an_graph *g, const an_pass_options *options) {
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&s.unit_of, parameters, sizeof *s.unit_of);
-    an_release(ctx, (void **)&s.units, parameters, sizeof *s.units);
+    an_release(ctx, (void **)&s.units, most, sizeof *s.units);
     return status;
 }

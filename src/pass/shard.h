@@ -58,6 +58,13 @@ static inline int64_t an_gradient_parameter(const an_node *grad) {
     return *(const int64_t *)an_node_attribute(grad, "parameter", AN_ATTRIBUTE_INT);
 }
 
+/* Where it goes in the flat gradients, in elements. */
+static inline int64_t an_gradient_offset(const an_graph *g, const an_node *grad) {
+    const an_parameter *p = &g->parameters[an_gradient_parameter(grad)];
+    const int64_t extra = *(const int64_t *)an_node_attribute(grad, "extra", AN_ATTRIBUTE_INT);
+    return extra > 0 ? p->extra + (extra - 1) * an_parameter_padded(p) : p->offset;
+}
+
 /* Whether a gradient comes from a constant: the zeros of a parameter that no gradient reaches. */
 static inline bool an_gradient_is_zeros(const an_node *grad) {
     const an_node *from = an_node_input(grad, 0)->root->node;

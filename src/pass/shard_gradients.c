@@ -22,6 +22,10 @@ typedef struct {
     bool *written; /* by parameter: its first contribution overwrites what is there */
 } collector;
 
+static int unit_of(const an_sharder *s, const an_node *grad) {
+    return an_units_at(s->units, s->unit_count, an_gradient_offset(s->g, grad));
+}
+
 /* Zeros are no work of a program: the root has them from the beginning. */
 static void find_gradients(const collector *c) {
     int64_t position = 0;
@@ -35,7 +39,7 @@ static void find_gradients(const collector *c) {
             an_graph_remove(c->s->g, n);
             continue;
         }
-        collection *unit = &c->units[c->s->unit_of[parameter]];
+        collection *unit = &c->units[unit_of(c->s, n)];
         an_node *begin = an_gradient_fits(c->s->g, n) ? an_node_input(n, 0)->node : n;
         if (begin->mark < unit->begins) {
             unit->begins = begin->mark;
@@ -53,23 +57,29 @@ static int by_end(const void *a, const void *b) {
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* What of a unit no gradient is written to, in ascending order. */
+/* What of a region no gradient is written to: its padding, or all of it. `begin`: where it lies in the root of its unit. */
+static void add_zeros(an_collect_attributes *a, an_element_range *zeros, const an_parameter *p, int64_t begin,
+                      bool is_written) {
+    const an_element_range rest = {is_written ? begin + p->elements : begin, begin + an_parameter_padded(p)};
+    a->dtype = p->node->outputs[0].dtype;
+    if (rest.begin < rest.end) zeros[a->zero_count++] = rest;
+}
+
+/* In ascending order. A unit has parameters, or it is one extra region. */
 static an_status find_zeros(const collector *c, int unit, an_collect_attributes *a) {
     an_graph *g = c->s->g;
     an_context *ctx = g->ctx;
     an_element_range *zeros = NULL;
-    size_t count = 0;
+    const int64_t first = c->s->units[unit].begin;
+    size_t count = 1;
     for (size_t i = 0; i < g->parameter_count; i++) count += c->s->unit_of[i] == unit;
     AN_TRY_RETURN(an_arena_alloc(&g->arena, (void **)&zeros, count, sizeof *zeros));
     a->zeros = zeros;
     for (size_t i = 0; i < g->parameter_count; i++) {
         const an_parameter *p = &g->parameters[i];
-        if (c->s->unit_of[i] != unit) continue;
-        const int64_t begin = p->offset - c->s->units[unit].begin;
-        const an_element_range rest = {c->written[i] ? begin + p->elements : begin,
-                                       begin + (p->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE};
-        a->dtype = p->node->outputs[0].dtype;
-        if (rest.begin < rest.end) zeros[a->zero_count++] = rest;
+        const int64_t in_extras = first - p->extra;
+        if (c->s->unit_of[i] == unit) add_zeros(a, zeros, p, p->offset - first, c->written[i]);
+        if (in_extras >= 0 && in_extras < p->extras * an_parameter_padded(p)) add_zeros(a, zeros, p, 0, true);
     }
     return AN_OK;
 }
@@ -94,10 +104,9 @@ static an_status replace_grad(const collector *c, an_node *const *roots, an_node
     an_graph *g = c->s->g;
     an_context *ctx = g->ctx;
     const an_grad_attributes *a = grad->attributes;
-    const int unit = c->s->unit_of[a->parameter];
+    const int unit = unit_of(c->s, grad);
     const an_value inputs[] = {an_node_output_value(g, roots[unit], 0), an_node_input_value(g, grad, 0)};
-    const an_unit_grad_attributes own = {.grad = *a,
-                                         .offset = g->parameters[a->parameter].offset - c->s->units[unit].begin};
+    const an_unit_grad_attributes own = {.grad = *a, .offset = an_gradient_offset(g, grad) - c->s->units[unit].begin};
     AN_TRY_RETURN(an_pass_insert(g,
                                  &(an_insertion){.op = &an_op_unit_grad,
                                                  .inputs = inputs,

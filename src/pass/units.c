@@ -14,6 +14,10 @@ static bool is_small(const an_graph *g, const an_unit *unit) {
     return unit->end - unit->begin < g->min_elements;
 }
 
+static bool may_join(const an_unit *a, const an_unit *b) {
+    return !a->is_shared && !b->is_shared;
+}
+
 /* What lies in no block has no name to add. */
 static void join(an_unit *unit, const an_unit *next) {
     unit->end = next->end;
@@ -21,32 +25,69 @@ static void join(an_unit *unit, const an_unit *next) {
     if (!*unit->name) unit->name = next->name;
 }
 
-int an_units_find(const an_graph *g, an_unit *units, int *unit_of) {
+int an_units_at(const an_unit *units, int count, int64_t element) {
+    int low = 0, high = count - 1;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (units[middle].end > element)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static int add_extras(const an_graph *g, an_unit *units, int count) {
+    for (size_t i = 0; i < g->parameter_count; i++) {
+        const an_parameter *p = &g->parameters[i];
+        const int64_t padded = an_parameter_padded(p);
+        for (int k = 0; k < p->extras; k++) {
+            const an_unit *own = &units[an_units_at(units, count, p->offset)];
+            units[count] = *own;
+            units[count].begin = p->extra + k * padded;
+            units[count].end = units[count].begin + padded;
+            count++;
+        }
+    }
+    return count;
+}
+
+size_t an_units_most(const an_graph *g) {
+    size_t most = g->parameter_count;
+    for (size_t i = 0; i < g->parameter_count; i++) most += (size_t)g->parameters[i].extras;
+    return most;
+}
+
+int an_units_find(const an_graph *g, an_unit *units, int *extras, int *unit_of) {
     int count = 0, last = -1; /* the block of the last parameter */
     for (size_t i = 0; i < g->parameter_count; i++) {
         const an_parameter *p = &g->parameters[i];
         if (unit_of) unit_of[i] = -1;
         if (p->node->outputs[0].storage != AN_STORAGE_MASTER) continue;
         const int block = outermost(g, p->node->block);
-        const char *name = block ? g->blocks[block].path : "";
+        const char *name = block ? g->blocks[block].path : p->is_shared ? p->name : "";
         const an_unit own = {.begin = p->offset,
-                             .end = p->offset + (p->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE,
+                             .end = p->offset + an_parameter_padded(p),
                              .name = name,
-                             .last_name = name};
-        if (count > 0 && (block == last || is_small(g, &units[count - 1])))
+                             .last_name = name,
+                             .is_shared = p->is_shared};
+        if (count > 0 && may_join(&units[count - 1], &own) && (block == last || is_small(g, &units[count - 1])))
             join(&units[count - 1], &own);
         else
             units[count++] = own;
         last = block;
         if (unit_of) unit_of[i] = count - 1;
     }
-    if (count > 1 && is_small(g, &units[count - 1])) {
+    if (count > 1 && may_join(&units[count - 2], &units[count - 1]) && is_small(g, &units[count - 1])) {
         count--;
         join(&units[count - 1], &units[count]);
         for (size_t i = 0; unit_of && i < g->parameter_count; i++)
             if (unit_of[i] == count) unit_of[i] = count - 1;
     }
-    return count;
+    for (int i = 0; i < count; i++) units[i].turn = i;
+    const int all = add_extras(g, units, count);
+    if (extras) *extras = all - count;
+    return all;
 }
 
 size_t an_unit_describe(const an_unit *unit, char *text) {

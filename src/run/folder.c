@@ -133,16 +133,6 @@ static an_status check_empty(const an_folder *f) {
                     f->path);
 }
 
-/* The folder says that the run is under way, and it never will be. */
-static void end_failed(an_folder *f) {
-    an_context *ctx = f->ctx;
-    const an_error own = ctx->error;
-    char message[NOTE_BYTES];
-    snprintf(message, sizeof message, "%s", an_last_error(ctx));
-    an_folder_write_outcome(f, "failed", f->trainer->next, NULL, message);
-    ctx->error = own;
-}
-
 /* The tokenizer that lies beside a file of tokens, so that the run still has it when the data has moved. */
 static an_status copy_tokenizer(const an_folder *f, an_config *config) {
     static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
@@ -159,6 +149,13 @@ static an_status copy_tokenizer(const an_folder *f, an_config *config) {
     AN_TRY_RETURN(an_note_raise(ctx, an_folders_make(to, note), note));
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) AN_TRY_RETURN(an_publish_copy(ctx, from, files[i], to));
     return AN_OK;
+}
+
+static void close_files(an_folder *f) {
+    an_events_destroy(&f->events);
+    if (f->metrics >= 0) close(f->metrics);
+    if (f->log >= 0) close(f->log);
+    f->metrics = f->log = -1;
 }
 
 /* Rank 0's part: everything that is written. */
@@ -182,7 +179,8 @@ static an_status begin(an_folder *f, an_config *config, const an_folder_options 
     if (trainer->run->log.tensorboard) AN_TRY(an_events_create(&f->events, ctx, f->path, an_clock_of_day()));
     return AN_OK;
 fail:
-    if (is_running) end_failed(f);
+    close_files(f); /* there may have been too many */
+    if (is_running) an_folder_end_failed(f);
     return status;
 }
 
@@ -224,9 +222,7 @@ void an_folder_destroy(an_folder **folder) {
     an_folder *f = folder ? *folder : NULL;
     if (!f) return;
     an_context *ctx = f->ctx;
-    an_events_destroy(&f->events);
-    if (f->metrics >= 0) close(f->metrics);
-    if (f->log >= 0) close(f->log);
+    close_files(f);
     an_release(ctx, (void **)folder, 1, sizeof *f);
 }
 

@@ -105,6 +105,18 @@ fail:
     return status;
 }
 
+/* Where nothing new can be written, as on a disk that is full, the end of a run still has room in the place of what the
+ * file says. */
+static an_status write_line(const an_folder *f, const an_text *text, bool is_end) {
+    an_context *ctx = f->ctx;
+    char path[AN_FILE_PATH], message[NOTE_BYTES] = "";
+    const an_note note = {message, sizeof message}, none = {NULL, 0};
+    AN_TRY_RETURN(an_folder_join(f, "outcome.json", path));
+    an_status status = an_file_replace(path, text->bytes, text->length, note);
+    if (status != AN_OK && is_end && an_file_overwrite(path, text->bytes, text->length, none) == AN_OK) status = AN_OK;
+    return an_note_raise(ctx, status, note);
+}
+
 an_status an_folder_write_outcome(an_folder *f, const char *end, int64_t step, const char *reason, const char *error) {
     an_status status;
     an_context *ctx = f->ctx;
@@ -123,27 +135,31 @@ an_status an_folder_write_outcome(an_folder *f, const char *end, int64_t step, c
     if (error) an_json_write_string(&json, "error", error);
     an_json_write_finish(&json);
     AN_TRY(text.status);
-    AN_TRY(an_folder_replace_file(f, "outcome.json", text.bytes));
+    AN_TRY(write_line(f, &text, strcmp(end, "running") != 0));
     status = AN_OK;
 fail:
     an_text_destroy(&text);
     return status;
 }
 
-an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
-    AN_GUARD;
-    AN_NEED(folder);
-    if (!error) AN_NEED(folder, outcome);
+void an_folder_end_failed(an_folder *f) {
+    an_context *ctx = f->ctx;
+    const an_error own = ctx->error;
+    char message[NOTE_BYTES];
+    snprintf(message, sizeof message, "%s", an_last_error(ctx));
+    an_folder_write_outcome(f, "failed", f->trainer->next, NULL, message);
+    ctx->error = own;
+}
+
+/* An end without an error. Ranks hash the state together, if it is in pieces; rank 0 writes. */
+static an_status finish(an_folder *folder, const an_run_outcome *outcome) {
     an_context *ctx = folder->ctx;
     an_run_outcome own;
     hashes made;
-    if (folder->is_silent && (error || !folder->trainer->shards)) return AN_OK;
-    if (!error) { /* together, if the state is in pieces */
-        AN_TRY_RETURN(an_trainer_weights_hash(folder->trainer, made.weights));
-        AN_TRY_RETURN(an_trainer_state_hash(folder->trainer, made.state));
-    }
+    if (folder->is_silent && !folder->trainer->shards) return AN_OK;
+    AN_TRY_RETURN(an_trainer_weights_hash(folder->trainer, made.weights));
+    AN_TRY_RETURN(an_trainer_state_hash(folder->trainer, made.state));
     if (folder->is_silent) return AN_OK;
-    if (error) return an_folder_write_outcome(folder, "failed", folder->trainer->next, NULL, error);
     AN_TRY_RETURN(an_run_outcome_read(ctx, &own, outcome));
     if (own.end == AN_RUN_FAILED)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the run failed: an_folder_finish needs its error");
@@ -152,4 +168,15 @@ an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, con
     AN_TRY_RETURN(write_summary(folder, &own, &made));
     const char *reason = own.end == AN_RUN_REQUESTED ? own.reason : NULL;
     return an_folder_write_outcome(folder, end_names[own.end], folder->trainer->next, reason, NULL);
+}
+
+an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error) {
+    AN_GUARD;
+    AN_NEED(folder);
+    if (!error) AN_NEED(folder, outcome);
+    if (error && folder->is_silent) return AN_OK;
+    if (error) return an_folder_write_outcome(folder, "failed", folder->trainer->next, NULL, error);
+    const an_status status = finish(folder, outcome);
+    if (status != AN_OK && !folder->is_silent) an_folder_end_failed(folder);
+    return status;
 }

@@ -6,6 +6,7 @@
 #include "anneal/ranks.h"
 #include "base/files/file.h"
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "base/structs.h"
 #include "config/compare.h"
@@ -21,6 +22,27 @@
 
 /* ---- the config ---- */
 
+/* Whether micro-batches of this config have whole leaves of the run (docs/bits.md). With accumulate, micro says how many samples a step has. */
+static bool has_whole_leaves(const an_config *config, int64_t leaves) {
+    int64_t micro, global;
+    if (an_config_origin_of(config, "batch.accumulate") != AN_ORIGIN_NONE ||
+        an_config_count(config, "batch.global", &global) != AN_OK)
+        return false;
+    return an_config_is(config, "batch.micro", "auto") ||
+           (an_config_count(config, "batch.micro", &micro) == AN_OK && micro >= an_divide_up(global, leaves));
+}
+
+/* Larger micro-batches or smaller ones are no other bits, as long as each leaf is in one of them. */
+static void allow_micro(const an_resume *r, an_config_changes *changes) {
+    const int64_t leaves = r->manifest->bits.leaves;
+    for (size_t i = 0; i < changes->count; i++) {
+        an_config_change *c = &changes->items[i];
+        if (!strcmp(c->path, "batch.micro") && has_whole_leaves(r->before, leaves) &&
+            has_whole_leaves(r->config, leaves))
+            c->kind = AN_CHANGE_FREE;
+    }
+}
+
 /* What `auto` stood for when the run began. */
 static an_status compare(an_resume *r) {
     an_status status;
@@ -34,6 +56,7 @@ static an_status compare(an_resume *r) {
     if (r->restarts) an_config_changes_restart(&changes, &r->notes);
     r->root = r->config->root;
     AN_TRY(an_config_inherit(&changes, r->before, r->config, &r->notes));
+    allow_micro(r, &changes);
     AN_TRY(an_config_changes_check(&changes, r->config, allowed));
     for (size_t i = 0; i < changes.count; i++) {
         an_text_add(&r->notes, "%s: %s now, %s before\n", changes.items[i].path, changes.items[i].after,
@@ -46,10 +69,15 @@ fail:
     return status;
 }
 
+/* A file that has gone since the manifest was read makes the checkpoint one that is skipped: a run that is under way may have removed it. */
 static an_status read_text(const an_resume *r, int64_t file, const char *path, char **text, size_t *bytes) {
     an_context *ctx = r->ctx;
+    char message[AN_MESSAGE_BYTES];
     AN_TRY_RETURN(an_checkpoint_check_file(ctx, &r->manifest->files[file], r->path));
-    return an_file_read(ctx, path, AN_CONFIG_MOST_BYTES, text, bytes);
+    const an_status status = an_file_read(ctx, path, AN_CONFIG_MOST_BYTES, text, bytes);
+    if (status != AN_ERR_FILE) return status;
+    snprintf(message, sizeof message, "%s", ctx->error.message);
+    return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s", message);
 }
 
 /* Rank 0 reads a file of the checkpoint. *text stays NULL if there is none; the caller releases *bytes + 1 bytes. Collective. */

@@ -374,7 +374,7 @@ static an_status prepare(running *r, const an_run_options *options, an_run_outco
 }
 
 /* An error that all ranks have is no reason to lose the checkpoint that they are writing. Alone, a process ends it when its trainer is destroyed. */
-static void rescue_save(const running *r) {
+static __attribute__((noinline)) void rescue_save(const running *r) { /* 4 kB that a run does not need on its stack */
     an_context *ctx = r->trainer->ctx;
     const an_error error = ctx->error;
     if (r->trainer->ranks == 1 || error.status == AN_ERR_COMMUNICATION) return;

@@ -75,6 +75,36 @@ static bool has_regions(const an_params_pieces *pieces) {
     return pieces->sharding >= AN_SHARD_FULL;
 }
 
+/* Both forms of training gather alike, so while one rank runs the first micro-batch of a leaf, another may run the next one of its own. */
+static const an_graph *form_of(const an_plan *plan, int form) {
+    return form == AN_FORM_TRAIN_NEXT ? NULL : plan->forms[form];
+}
+
+static bool have_same_runs(const an_region_root *a, const an_region_root *b) {
+    bool same = a->run_count == b->run_count;
+    for (int i = 0; same && i < a->run_count; i++)
+        same = a->runs[i].at == b->runs[i].at && a->runs[i].pages.begin == b->runs[i].pages.begin &&
+               a->runs[i].pages.end == b->runs[i].pages.end;
+    return same;
+}
+
+static an_status compare_forms(const an_plan *plan) {
+    const an_graph *first = plan->forms[AN_FORM_TRAIN_FIRST], *next = plan->forms[AN_FORM_TRAIN_NEXT];
+    if (!next || !next->shard || !first->shard) return AN_OK;
+    bool same = first->shard->region_count == next->shard->region_count;
+    for (int i = 0; same && i < first->shard->region_count; i++) {
+        const an_region *a = &first->shard->regions[i], *b = &next->shard->regions[i];
+        same = a->unit == b->unit;
+        for (int kind = 0; kind < AN_WEIGHT_KINDS; kind++)
+            same = same && have_same_runs(&a->roots[kind], &b->roots[kind]);
+    }
+    if (same) return AN_OK;
+    return AN_ERROR(
+        plan->ctx, AN_ERR_UNSUPPORTED,
+        "the first micro-batch of a leaf reads other weights than the next ones, so ranks that divide weights "
+        "cannot add up the gradients of several micro-batches");
+}
+
 /* `first` (NULL: not asked) gets the first region of each form. */
 static void add_all(list *l, const an_params_pieces *pieces, const an_plan *plan, int *first) {
     if (!has_regions(pieces)) {
@@ -83,8 +113,9 @@ static void add_all(list *l, const an_params_pieces *pieces, const an_plan *plan
     }
     for (int form = 0; form < AN_FORMS; form++) {
         if (first) first[form] = (int)l->unit_count;
-        add_regions(l, pieces->shards, plan->forms[form]);
+        add_regions(l, pieces->shards, form_of(plan, form));
     }
+    if (first) first[AN_FORM_TRAIN_NEXT] = first[AN_FORM_TRAIN_FIRST];
 }
 
 static an_gather_options options_of(const list *l) {
@@ -209,6 +240,7 @@ an_status an_remote_weights_make(an_remote_weights *w, const an_program *program
     *w = (an_remote_weights){.ctx = ctx, .params = params, .version = params->version - 1};
     if (!pieces->shards) return AN_OK;
     w->has_regions = has_regions(pieces);
+    if (w->has_regions) AN_TRY_RETURN(compare_forms(program->plan));
     add_all(&l, pieces, program->plan, w->first);
     w->unit_count = l.unit_count;
     w->run_count = l.run_count;

@@ -427,6 +427,7 @@ static double momentum_at(const an_schedule *s, int64_t t) {
         return momentum_at(s->parts[part], t - o->warmup - (part ? o->milestones[part - 1] : 0));
     }
     if (o->type != AN_SCHEDULE_ONE_CYCLE || !o->cycle_momentum) return 0;
+    if (t < o->warmup && o->steps <= o->warmup) return most_momentum; /* the run has no cycle to begin */
     return one_cycle_at(s, t > o->warmup ? t - o->warmup : 0, o->steps - o->warmup, true);
 }
 

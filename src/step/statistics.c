@@ -34,6 +34,11 @@ int64_t an_leaf_width(const an_graph *model) {
     return AN_LEAF_STATES + elements;
 }
 
+int an_leaf_narrow(const an_graph *model) {
+    const an_result *loss = an_graph_result(model, model->loss);
+    return loss && loss->dtype != AN_DTYPE_F64;
+}
+
 bool an_statistics_bytes(const an_graph *model, size_t *bytes) {
     const an_statistics *s = NULL; /* for its members' sizes */
     int states;

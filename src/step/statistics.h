@@ -25,6 +25,8 @@ typedef struct an_statistics {
 
 /* How many numbers a leaf of this model has. */
 int64_t an_leaf_width(const an_graph *model);
+/* How many of them, from the first on, are f32: the loss, if the model computes in f32. */
+int an_leaf_narrow(const an_graph *model);
 
 /* Adds what they take. */
 bool an_statistics_bytes(const an_graph *model, size_t *bytes);

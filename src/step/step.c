@@ -142,6 +142,7 @@ an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimi
     if (s->params->pieces.shards) s->page_forests = (an_forest *)(void *)(s->record + page_forests);
     AN_TRY(check_ranks(ctx, s->options.leaves, ranks));
     AN_TRY(make_leaves(s, ranks));
+    AN_TRY(an_extras_make(&s->extras, program));
     AN_TRY(an_statistics_make(&s->statistics, program));
     AN_TRY(an_remote_weights_make(&s->weights, program));
     *stepper = s;
@@ -250,20 +251,19 @@ void an_step_expect_last(an_stepper *s) {
     s->is_last = true;
 }
 
-an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples) {
-    AN_GUARD;
-    AN_NEED(stepper);
-    an_stepper *s = stepper;
+an_status an_step_run_leaves(an_stepper *s, int64_t leaf, int64_t count, const int64_t *ends) {
     an_context *ctx = s->ctx;
+    const int64_t samples = count > 0 ? ends[count - 1] : 0;
     double loss;
     bool first = true;
     AN_TRY_RETURN(check_order(s, MICRO_BATCH));
     if (samples < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch cannot have %lld samples", (long long)samples);
+    AN_TRY_RETURN(an_program_cut(s->program, count, ends));
     if (an_step_has_rounds(s)) {
-        AN_TRY_RETURN(an_leaf_rounds_enter(&s->rounds, leaf));
+        AN_TRY_RETURN(an_leaf_rounds_enter(&s->rounds, leaf, count, &first));
     } else {
-        AN_TRY_RETURN(an_leaves_enter(&s->leaves, leaf, &first));
+        AN_TRY_RETURN(an_leaves_enter(&s->leaves, leaf, count, &first));
         if (s->is_last) an_leaves_expect_last(&s->leaves);
     }
     s->is_last = false;
@@ -271,10 +271,16 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
     double *sums = an_step_has_rounds(s) ? an_leaf_rounds_sums(&s->rounds) : an_leaves_sums(&s->leaves);
     AN_TRY_RETURN(an_statistics_add(&s->statistics, samples, sums));
-    sums[AN_LEAF_LOSS] += loss / s->each;
+    sums[AN_LEAF_LOSS] += loss;
     sums[AN_LEAF_SAMPLES] += (double)samples;
     s->place = calls[MICRO_BATCH].to;
     return AN_OK;
+}
+
+an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples) {
+    AN_GUARD;
+    AN_NEED(stepper);
+    return an_step_run_leaves(stepper, leaf, 1, &samples);
 }
 
 /* A rank that had nothing to compute has waited for no weights, and others wait for its own. Rounds that are left still gather some. */
@@ -311,6 +317,7 @@ an_status an_step_reduce(an_stepper *stepper) {
     an_status status = reduce(s);
     if (status != AN_OK && an_comm_check(ctx) != AN_OK) s->broken = true;
     if (s->broken) return status;
+    if (status == AN_OK) status = an_extras_add(&s->extras);
     AN_TRY_RETURN(an_step_fail(s, status, -1));
     s->place = calls[REDUCE].to;
     return AN_OK;
@@ -335,7 +342,7 @@ static an_status agree_on_end(an_stepper *s) {
         an_step_agree(s, a, s->leaf_forests + (s->page_forests ? an_page_sums_forests(&s->optimizer->sums) : 0)));
     s->facts = a->facts;
     AN_TRY_RETURN(close_leaves(s));
-    s->loss = s->sums[AN_LEAF_LOSS];
+    s->loss = s->sums[AN_LEAF_LOSS] / s->each;
     s->samples = (int64_t)s->sums[AN_LEAF_SAMPLES];
     if (!s->page_forests) return AN_OK;
     double squares;

@@ -4,6 +4,7 @@
 
 #include "exec/program.h"
 #include "step/agree.h"
+#include "step/extras.h"
 #include "step/leaves.h"
 #include "step/optimizer.h"
 #include "step/remote_weights.h"
@@ -35,12 +36,13 @@ struct an_stepper {
     /* the step that is under way */
     int64_t targets, samples;
     int64_t divisor;                /* of the loss: the targets, or what an_step_divide says */
-    double each;                    /* what the loss of a micro-batch is divided by first */
+    double each;                    /* what the loss of the step is divided by first */
     bool skipped, clipped, is_last; /* is_last: the next micro-batch is the last of this rank */
     double norm, loss;              /* of the whole step; the loss is a sum */
     an_statistics statistics;
     an_leaves leaves; /* … or they run in rounds */
     an_leaf_rounds rounds;
+    an_extras extras;
     const double *sums;        /* numbers of the whole step, after an_step_unscale */
     an_remote_weights weights; /* that other ranks update */
 
@@ -105,6 +107,9 @@ typedef struct an_step_counts {
 an_status an_step_begin_all(an_stepper *stepper, an_step_counts *counts);
 /* A failure of this rank, in a leaf or in none (-1). With one rank it is returned; with several, AN_OK is, and the step goes on to the next record, where all ranks return the error. */
 an_status an_step_fail(an_stepper *stepper, an_status status, int64_t leaf);
+/* Runs the program on the inputs that are set: a micro-batch of `count` leaves from `leaf` on, a node of the tree, or of a part of one leaf. The last sample of
+ * each is ends[i] - 1. */
+an_status an_step_run_leaves(an_stepper *stepper, int64_t leaf, int64_t count, const int64_t *ends);
 /* The next micro-batch is the last of this rank. */
 void an_step_expect_last(an_stepper *stepper);
 

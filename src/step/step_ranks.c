@@ -44,10 +44,9 @@ an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces
         *cost = (an_reduction_cost){0};
         AN_TRY_RETURN(an_leaf_rounds_predict(plan, pieces, borders->leaves, options->is_bf16, bytes, cost));
     } else {
-        AN_TRY_RETURN(
-            an_leaves_predict(model, borders, pieces->shards != NULL, rank, options->host_ranks, bytes, cost));
+        AN_TRY_RETURN(an_leaves_predict(plan, borders, pieces->shards != NULL, rank, options->host_ranks, bytes, cost));
     }
-    AN_TRY_RETURN(an_remote_weights_predict(plan, pieces, rounds, bytes, cost));
+    AN_TRY_RETURN(an_remote_weights_predict(plan, pieces, rounds * an_leaf_rounds_passes(pieces), bytes, cost));
     count_record(cost, rank, borders->ranks, sizeof(an_agreement));
     if (has_groups(pieces)) {
         count_record(cost, pieces->shards->rank, pieces->shards->ranks, record);

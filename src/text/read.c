@@ -169,7 +169,6 @@ static bool read_model_member(an_text_reader *r, an_json_string key, model_text 
 static bool read_model(an_text_reader *r, model_text *m) {
     an_tokenizer *t = r->tokenizer;
     an_json_string key;
-    if (m->has_vocabulary) return an_read_refuse(r, AN_ERR_DAMAGED, "'model' appears twice");
     if (!an_json_object(&r->json)) return false;
     while (an_json_member(&r->json, &key))
         if (!read_model_member(r, key, m)) return false;
@@ -193,30 +192,33 @@ static bool read_model(an_text_reader *r, model_text *m) {
 
 /* ---- the file ---- */
 
+/* The members of the file. Two of a name would be read as one by one program and as the other by the next. */
 static bool read_file(an_text_reader *r, added_list *added, model_text *model) {
+    enum { ADDED_TOKENS, NORMALIZER, PRE_TOKENIZER, POST_PROCESSOR, DECODER, MODEL, VERSION, TRUNCATION, PADDING };
+    static const char *const names[] = {"added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder",
+                                        "model",        "version",    "truncation",    "padding"};
+    enum { MEMBERS = sizeof names / sizeof *names };
     an_json *j = &r->json;
     an_json_string key;
-    if (!an_json_object(j)) return false;
-    while (an_json_member(j, &key)) {
-        bool good;
-        if (an_read_is(key, "added_tokens"))
-            good = read_added_list(r, added);
-        else if (an_read_is(key, "normalizer"))
-            good = an_read_steps(r, AN_ROLE_NORMALIZER);
-        else if (an_read_is(key, "pre_tokenizer"))
-            good = an_read_steps(r, AN_ROLE_SPLITTER);
-        else if (an_read_is(key, "post_processor"))
-            good = an_read_steps(r, AN_ROLE_PROCESSOR);
-        else if (an_read_is(key, "decoder"))
-            good = an_read_steps(r, AN_ROLE_DECODER);
-        else if (an_read_is(key, "model"))
-            good = read_model(r, model);
-        else if (an_read_is(key, "version") || an_read_is(key, "truncation") || an_read_is(key, "padding"))
-            good = an_json_skip(j); /* lengths are the caller's: texts are neither cut nor padded */
-        else
-            good = an_read_refuse(r, AN_ERR_UNSUPPORTED, "the file has '%.40s', which is not supported", key.bytes);
-        if (!good) return false;
+    bool seen[MEMBERS] = {false}, good = an_json_object(j);
+    while (good && an_json_member(j, &key)) {
+        int member = 0;
+        while (member < MEMBERS && !an_read_is(key, names[member])) member++;
+        if (member == MEMBERS)
+            return an_read_refuse(r, AN_ERR_UNSUPPORTED, "the file has '%.40s', which is not supported", key.bytes);
+        if (seen[member]) return an_read_refuse(r, AN_ERR_DAMAGED, "'%s' appears twice", names[member]);
+        seen[member] = true;
+        switch (member) {
+        case ADDED_TOKENS: good = read_added_list(r, added); break;
+        case NORMALIZER: good = an_read_steps(r, AN_ROLE_NORMALIZER); break;
+        case PRE_TOKENIZER: good = an_read_steps(r, AN_ROLE_SPLITTER); break;
+        case POST_PROCESSOR: good = an_read_steps(r, AN_ROLE_PROCESSOR); break;
+        case DECODER: good = an_read_steps(r, AN_ROLE_DECODER); break;
+        case MODEL: good = read_model(r, model); break;
+        default: good = an_json_skip(j); /* lengths are the caller's: texts are neither cut nor padded */
+        }
     }
+    if (!good) return false;
     return an_json_end(j) && (model->has_vocabulary || an_read_refuse(r, AN_ERR_DAMAGED, "the file has no 'model'"));
 }
 

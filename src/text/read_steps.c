@@ -359,6 +359,8 @@ static bool add_plain(an_text_reader *r, an_step_role role, written *w, const st
     s->text = (an_bytes){w->content.bytes, w->content.length};
     if (lists[role]->count == MOST_STEPS)
         return an_read_refuse(r, AN_ERR_UNSUPPORTED, "there are more than %d %ss", MOST_STEPS, role_names[role]);
+    if (role == AN_ROLE_SPLITTER && t->byte_level) /* even a second one: it encodes again what the first has encoded */
+        return an_read_refuse(r, AN_ERR_UNSUPPORTED, "a pre-tokenizer after ByteLevel is not supported");
     if (type->members & HAS(PATTERN)) {
         if (w->is_regex && role == AN_ROLE_DECODER)
             return an_read_refuse(r, AN_ERR_UNSUPPORTED, "a decoder that replaces a Regex is not supported");
@@ -377,8 +379,6 @@ static bool add_plain(an_text_reader *r, an_step_role role, written *w, const st
         s->behavior = AN_SPLIT_ISOLATED;
         if (w->regex && !compile(r, w, AN_PATTERN_GPT2, sizeof AN_PATTERN_GPT2 - 1, true)) return false;
         t->byte_level = true;
-    } else if (role == AN_ROLE_SPLITTER && t->byte_level) {
-        return an_read_refuse(r, AN_ERR_UNSUPPORTED, "a pre-tokenizer after ByteLevel is not supported");
     }
     if (s->kind == AN_STEP_DIGITS) s->behavior = s->individual ? AN_SPLIT_ISOLATED : AN_SPLIT_CONTIGUOUS;
     if (s->kind == AN_STEP_WHITESPACE_SPLIT) s->behavior = AN_SPLIT_REMOVED;

@@ -121,13 +121,14 @@ static void add_labels(an_trainer *t, sums *s, const an_feed_input *input, const
 static void add_values(an_trainer *t, sums *s, const an_feed_input *input, const void *targets, int64_t count,
                        const double *numbers) {
     const int64_t outputs = t->details.outputs;
+    s->first = value_at(input, targets, 0);
     for (int64_t i = 0; i < count; i++) {
         const double target = value_at(input, targets, i);
-        const double error = numbers[i] - target;
+        const double error = numbers[i] - target, relative = target - s->first;
         s->absolute += error < 0 ? -error : error;
         s->squared += error * error;
-        s->sum += target;
-        s->squares += target * target;
+        s->sum += relative;
+        s->squares += relative * relative;
         if (outputs > 0) an_details_add_value(t, i % outputs, target, numbers[i]);
     }
 }
@@ -199,7 +200,17 @@ static an_status run_batch(an_trainer *t, int64_t begin, int64_t count, sums *s,
     return t->output ? compare(t, feed, b.fields, count, s) : AN_OK;
 }
 
+/* Targets of the batch, relative to the first of all. */
+static void add_targets(sums *s, const sums *batch) {
+    const double n = (double)batch->targets;
+    if (s->targets == 0) s->first = batch->first;
+    const double apart = batch->first - s->first;
+    s->sum += batch->sum + n * apart;
+    s->squares += batch->squares + apart * (2 * batch->sum + n * apart);
+}
+
 static void add_sums(sums *s, const sums *batch) {
+    if (batch->targets > 0) add_targets(s, batch);
     s->loss += batch->loss;
     s->targets += batch->targets;
     s->samples += batch->samples;
@@ -207,8 +218,6 @@ static void add_sums(sums *s, const sums *batch) {
     s->right_of_five += batch->right_of_five;
     s->absolute += batch->absolute;
     s->squared += batch->squared;
-    s->sum += batch->sum;
-    s->squares += batch->squares;
     s->margin += batch->margin;
 }
 

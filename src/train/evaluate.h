@@ -5,12 +5,14 @@
 #include "anneal/train.h"
 #include "data/loader.h"
 
-/* What a batch adds to an evaluation, from 0 on. Ranks send it as bytes: every member takes eight. */
+/* What a batch adds to an evaluation, from 0 on. Ranks send it as bytes: every member takes eight. Targets that are numbers are taken relative
+ * to the first one, as squares of large numbers would hide how they vary. */
 typedef struct an_evaluation_sums {
     double loss;
     int64_t targets, samples, right, right_of_five;
-    double absolute, squared, sum, squares; /* of errors; of targets */
-    double margin;                          /* of rewards */
+    double absolute, squared;   /* of errors */
+    double first, sum, squares; /* of targets */
+    double margin;              /* of rewards */
 } an_evaluation_sums;
 
 int64_t an_evaluation_samples(const an_trainer *t); /* of one evaluation */

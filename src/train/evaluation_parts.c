@@ -10,7 +10,7 @@ int64_t an_evaluation_samples(const an_trainer *t) {
 
 int64_t an_evaluation_micro(const an_trainer *t) {
     const int64_t all = an_evaluation_samples(t), asked = t->evaluation_micro;
-    if (asked == 0) return t->batches.micro;
+    if (asked == 0) return t->default_evaluation_micro;
     return asked < all ? asked : an_larger(all, 1);
 }
 

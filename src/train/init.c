@@ -18,6 +18,7 @@
 #include "train/adapter.h"
 #include "train/huggingface.h"
 #include "train/matching.h"
+#include "train/normalize.h"
 
 /* ---- what goes where ---- */
 
@@ -253,6 +254,16 @@ static void tell(const an_matching *m, const char *path, bool adapted) {
     an_renamings_tell(&m->names, path);
 }
 
+/* Statistics that go on with every step begin with those of the file, and are soon those of the data. */
+static an_status tell_scaling(const an_matching *m, an_trainer *t, const char *path) {
+    an_context *ctx = m->ctx;
+    for (int end = 0; end < AN_NORMALIZED_ENDS && !t->running; end++) {
+        const an_stored *scale = an_normalization_find(m->params, end, AN_NORMALIZE_SCALE);
+        if (scale && m->tensors[scale - m->params->entries]) AN_TRY_RETURN(an_normalization_note_origin(t, end, path));
+    }
+    return AN_OK;
+}
+
 /* "run.yaml:3:5: model.from: ", or nothing */
 static const char *prefix_of(const an_init_options *o, char prefix[AN_MESSAGE_BYTES]) {
     snprintf(prefix, AN_MESSAGE_BYTES, o->place ? "%s: " : "%s", o->place ? o->place : "");
@@ -395,6 +406,7 @@ an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
         AN_TRY(keep_base(trainer, o->path));
     }
     tell(m, o->path, trainer->graph->adapter.rank > 0);
+    AN_TRY(tell_scaling(m, trainer, o->path));
 fail:
     matching_destroy(&m);
     return status;

@@ -47,6 +47,7 @@ static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at,
 an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_feed_set(&t->feed, t->program, samples->fields, t->numbers, at, count));
+    AN_TRY_RETURN(an_program_cut(t->program, 1, &count)); /* a micro-batch of several leaves says so itself */
     if (an_loss_weights_are_on(t)) return an_loss_weights_set(t, samples, at, count);
     return t->sample_mean ? set_weights(t, samples, at, count) : AN_OK;
 }

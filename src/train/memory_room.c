@@ -2,14 +2,19 @@
 #include "train/memory_room.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/integer.h"
 #include "base/limits.h"
+#include "comm/comm.h"
+#include "train/sharding.h"
 
 /* A change of the options, and what it takes. */
 typedef struct {
-    int64_t micro, bytes;
+    int64_t micro, bytes, leaves;
+    int64_t evaluation; /* eval.micro; 0: what the run has */
     an_recompute recompute;
-    bool fits;
+    an_limits_fit fit;
 } change;
 
 enum { ADVICE = 384, DIVISION = 2 * AN_SHARDING_TEXT + 64 };
@@ -18,66 +23,110 @@ static int64_t change_others(int64_t others, int64_t before, int64_t after) {
     return before > 0 ? (int64_t)((double)others * ((double)after / (double)before)) : others;
 }
 
-/* Plans the trainer with another micro-batch and recompute; its own plan stays. */
-static bool try_change(an_trainer *t, const an_trainer_options *options, const an_limits *limits, change *c) {
+/* What changes are tried for, and what the run needs without any. */
+typedef struct {
+    const an_trainer_options *options;
+    const an_limits *limits;
+    int64_t bytes;
+} trial;
+
+/* Plans the trainer with another micro-batch and recompute. It has no plan meanwhile, as what it holds is counted. A batch.micro
+ * that is given may have fewer leaves than one that is chosen (train/default_leaves.h). */
+static void try_change(an_trainer *t, const trial *of, bool is_given, change *c) {
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
-    an_trainer_options changed = *options;
-    an_plan *plan = t->plan;
-    an_shards *shards = t->shards;
-    const int64_t micro = t->batches.micro, before = plan->memory.peak;
-    const size_t held = t->held;
-    an_limits others = *limits; /* the other ranks change as much */
+    const an_recompute recompute = t->recompute;
+    const an_batches batches = t->batches;
+    const int64_t below = t->leaves_below, evaluation = t->evaluation_micro;
+    char *notes = t->notes;
+    an_limits others = *of->limits; /* the other ranks change as much */
     char text[AN_LIMITS_TEXT];
-    t->plan = NULL;
-    t->shards = NULL;
-    t->batches.micro = c->micro;
-    changed.recompute = c->recompute;
-    const bool planned = an_trainer_make_plan(t, &changed) == AN_OK && an_plan_memory_get(t->plan, &memory) == AN_OK;
+    t->notes = NULL; /* what a try notes is not of the run */
+    t->batches.most = c->micro;
+    t->batches.chooses = batches.chooses && !is_given;
+    t->chooses_leaves = is_given && of->options->batch->leaves == 0;
+    t->recompute = c->recompute;
+    if (c->evaluation) t->evaluation_micro = c->evaluation;
+    const bool planned = an_trainer_make_plan(t, of->options) == AN_OK && an_plan_memory_get(t->plan, &memory) == AN_OK;
+    c->leaves = t->batches.leaves;
     an_trainer_drop_plan(t);
-    t->plan = plan;
-    t->pieces.shards = t->shards = shards;
-    t->batches.micro = micro;
-    t->held = held;
-    others.others = change_others(limits->others, before, memory.peak);
-    others.group_others = change_others(limits->group_others, before, memory.peak);
+    an_string_release(t->ctx, &t->notes);
+    t->notes = notes;
+    t->batches = batches;
+    t->chooses_leaves = false; /* as it is behind a plan */
+    t->leaves_below = below;
+    t->recompute = recompute;
+    t->evaluation_micro = evaluation;
+    others.others = change_others(of->limits->others, of->bytes, memory.peak);
+    others.group_others = change_others(of->limits->group_others, of->bytes, memory.peak);
     c->bytes = memory.peak;
-    c->fits = planned && an_limits_compare(&others, memory.peak, (int64_t)t->ctx->bytes, text) != AN_LIMITS_EXCEEDED;
-    return c->fits;
+    c->fit = planned ? an_limits_compare(&others, memory.peak, (int64_t)t->ctx->bytes, text) : AN_LIMITS_EXCEEDED;
+}
+
+/* What leaves little for threads and buffers may end with a killed process: it is for want of anything better, and then what needs
+ * least. */
+static void keep_best(change *best, const change *c) {
+    if (c->fit < best->fit || (c->fit == best->fit && c->bytes < best->bytes)) *best = *c;
 }
 
 /* The largest micro-batch above `least` that fits with this recompute, by halves. */
-static change find_micro(an_trainer *t, const an_trainer_options *options, const an_limits *limits,
-                         an_recompute recompute, int64_t least) {
-    change c = {.micro = t->batches.micro, .recompute = recompute};
-    while (!try_change(t, options, limits, &c) && c.micro / 2 > least) c.micro /= 2;
-    return c;
+static change find_micro(an_trainer *t, const trial *of, an_recompute recompute, int64_t evaluation, int64_t least) {
+    change c = {.micro = t->batches.micro, .evaluation = evaluation, .recompute = recompute},
+           best = {.fit = AN_LIMITS_EXCEEDED, .bytes = INT64_MAX};
+    for (; c.micro > least && best.fit != AN_LIMITS_FITS; c.micro /= 2) {
+        try_change(t, of, true, &c);
+        keep_best(&best, &c);
+    }
+    return best;
 }
 
 static const char *name_of(an_recompute recompute) {
     return recompute == AN_RECOMPUTE_FULL ? "full" : "block";
 }
 
-/* "batch.micro 8 would take 1.20 GiB, train.recompute block with batch.micro 16 1.31 GiB" */
-static void advise(an_trainer *t, const an_trainer_options *options, const an_limits *limits, char text[ADVICE]) {
-    const change smaller = find_micro(t, options, limits, options->recompute, 0);
-    change again = {.bytes = smaller.bytes};
-    for (int mode = AN_RECOMPUTE_BLOCK; mode <= AN_RECOMPUTE_FULL && !again.fits; mode++)
-        if (options->recompute != AN_RECOMPUTE_FULL && mode != (int)options->recompute)
-            again = find_micro(t, options, limits, (an_recompute)mode, smaller.fits ? smaller.micro : 0);
-    int length = 0;
-    if (smaller.fits)
-        length = snprintf(text, ADVICE, "batch.micro %lld would need %s", (long long)smaller.micro,
-                          an_bytes_in_words(smaller.bytes).text);
-    if (again.fits)
-        length += snprintf(text + length, ADVICE - (size_t)length,
-                           "%strain.recompute %s with batch.micro %lld would need %s", length ? "; " : "",
-                           name_of(again.recompute), (long long)again.micro, an_bytes_in_words(again.bytes).text);
-    if (length == 0)
+/* "batch.micro 8 would need 1.20 GiB"; other leaves are other bits */
+static int describe(const an_trainer *t, const change *c, char *text, size_t capacity) {
+    const int length = snprintf(text, capacity, "batch.micro %lld would need %s", (long long)c->micro,
+                                an_bytes_in_words(c->bytes).text);
+    if (c->leaves == t->batches.leaves) return length;
+    return length + snprintf(text + length, capacity - (size_t)length, " (batch.leaves: auto is %lld then, not %lld)",
+                             (long long)c->leaves, (long long)t->batches.leaves);
+}
+
+/* Where no step fits: the evaluation may need most, and how it is cut is up to the config, as it is bits. */
+static void advise_evaluation(an_trainer *t, const trial *of, const change *least, char text[ADVICE]) {
+    change c = {.fit = AN_LIMITS_EXCEEDED};
+    for (int mode = (int)t->recompute; mode <= AN_RECOMPUTE_FULL && c.fit == AN_LIMITS_EXCEEDED; mode++)
+        if (t->evaluation && t->evaluation_micro == 0) c = find_micro(t, of, (an_recompute)mode, 1, 0);
+    if (c.fit == AN_LIMITS_EXCEEDED) {
         snprintf(text, ADVICE,
-                 "even batch.micro 1 with train.recompute full would need %s: use a smaller model or context, or a "
+                 "even batch.micro %lld with train.recompute full would need %s: use a smaller model or context, or a "
                  "machine with more memory",
-                 an_bytes_in_words(again.bytes).text);
+                 (long long)least->micro, an_bytes_in_words(least->bytes).text);
+        return;
+    }
+    const char *again = c.recompute == AN_RECOMPUTE_NONE ? "" : " and train.recompute ";
+    const int length = snprintf(text, ADVICE, "the evaluation needs most: eval.micro 1%s%s with ", again,
+                                *again ? name_of(c.recompute) : "");
+    describe(t, &c, text + length, ADVICE - (size_t)length);
+}
+
+/* Smaller micro-batches, and recompute with larger ones. */
+static void advise(an_trainer *t, const trial *of, char text[ADVICE]) {
+    const change smaller = find_micro(t, of, t->recompute, 0, 0);
+    const int64_t least = smaller.fit == AN_LIMITS_FITS ? smaller.micro : 0;
+    change again = {.micro = smaller.micro, .bytes = smaller.bytes, .fit = AN_LIMITS_EXCEEDED};
+    for (int mode = AN_RECOMPUTE_BLOCK; mode <= AN_RECOMPUTE_FULL && again.fit != AN_LIMITS_FITS; mode++)
+        if (t->recompute != AN_RECOMPUTE_FULL && mode != (int)t->recompute)
+            again = find_micro(t, of, (an_recompute)mode, 0, least);
+    int length = 0;
+    if (smaller.fit != AN_LIMITS_EXCEEDED && smaller.fit <= again.fit) length = describe(t, &smaller, text, ADVICE);
+    if (again.fit != AN_LIMITS_EXCEEDED && again.fit <= smaller.fit) {
+        length += snprintf(text + length, ADVICE - (size_t)length, "%strain.recompute %s with ", length ? "; " : "",
+                           name_of(again.recompute));
+        length += describe(t, &again, text + length, ADVICE - (size_t)length);
+    }
+    if (length == 0) advise_evaluation(t, of, &again, text);
 }
 
 /* What ranks could divide. */
@@ -89,6 +138,99 @@ static void advise_sharding(const an_trainer *t, const an_trainer_options *optio
                  t->sharding.reason);
     else if (t->pieces.sharding < AN_SHARD_FULL)
         snprintf(text, DIVISION, "; ranks.shard auto takes what fits");
+}
+
+/* ---- what is chosen ---- */
+
+/* Smaller micro-batches cost little: down to a leaf, as parts of one have other bits. Then values are computed twice. */
+static bool next_change(const an_trainer *t, bool has_one_leaf, change *c) {
+    const an_batches *b = &t->batches;
+    const int64_t leaf = an_divide_up(b->global, b->leaves);
+    if (b->chooses && !has_one_leaf && c->micro > leaf) {
+        c->micro = an_larger(c->micro / 2, leaf);
+        return true;
+    }
+    if (!t->chooses_recompute || c->recompute == AN_RECOMPUTE_FULL) return false;
+    c->recompute = c->recompute == AN_RECOMPUTE_NONE ? AN_RECOMPUTE_BLOCK : AN_RECOMPUTE_FULL;
+    if (b->chooses) c->micro = b->most;
+    return true;
+}
+
+/* How a change fits, and what it needs. */
+typedef struct {
+    int64_t fit, bytes;
+} need;
+
+static void take_larger(void *user, void *record, const void *next) {
+    need *a = record;
+    const need *b = next;
+    (void)user;
+    a->fit = an_larger(a->fit, b->fit);
+    a->bytes = an_larger(a->bytes, b->bytes);
+}
+
+/* What it is on the rank with the least room. */
+static an_status agree(const an_trainer *t, change *c) {
+    an_context *ctx = t->ctx;
+    need own = {c->fit, c->bytes}, received;
+    const an_comm_merger merger = {
+        .bytes = sizeof own, .merge = take_larger, .received = &received, .what = "the other ranks: whether it fits"};
+    if (t->ranks == 1 || t->planned) return AN_OK;
+    AN_TRY_RETURN(an_comm_merge(ctx, an_axis_comm(ctx, AN_AXIS_DATA), &merger, &own));
+    c->fit = (an_limits_fit)own.fit;
+    c->bytes = own.bytes;
+    return AN_OK;
+}
+
+static an_status note_choice(an_trainer *t, int64_t bytes, const change *c) {
+    char note[256], again[64] = "";
+    if (c->recompute != t->recompute) snprintf(again, sizeof again, " and train.recompute %s", name_of(c->recompute));
+    snprintf(note, sizeof note, "micro-batches of %lld samples%s were chosen: without that, the run would need %s\n",
+             (long long)c->micro, again, an_bytes_in_words(bytes).text);
+    return an_trainer_add_note(t, note);
+}
+
+an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options, bool *settled) {
+    an_context *ctx = t->ctx;
+    an_limits limits;
+    char text[AN_LIMITS_TEXT];
+    const int64_t bytes = t->plan->memory.peak;
+    const trial of = {options, &limits, bytes};
+    change c = {.micro = t->batches.most, .recompute = t->recompute, .bytes = bytes, .fit = AN_LIMITS_FITS};
+    const bool has_one_leaf = an_plan_one_leaf(t->plan) != NULL;
+    if (!t->batches.chooses && !t->chooses_recompute) return AN_OK;
+    if (an_context_uses_system_memory(ctx)) {
+        an_limits_read("", &limits);
+        limits.others = t->sharding.others[t->pieces.sharding];
+        limits.group_others = t->sharding.group_others[t->pieces.sharding];
+        c.fit = an_limits_compare(&limits, bytes, (int64_t)ctx->bytes, text);
+    }
+    AN_TRY_RETURN(agree(t, &c));
+    if (c.fit == AN_LIMITS_FITS) return AN_OK;
+    change best = c;
+    an_trainer_drop_plan(t);
+    while (best.fit != AN_LIMITS_FITS && next_change(t, has_one_leaf, &c)) {
+        try_change(t, &of, false, &c);
+        AN_TRY_RETURN(agree(t, &c));
+        keep_best(&best, &c);
+    }
+    /* If nothing fits, an_memory_room_check says what would. */
+    if (best.fit != AN_LIMITS_EXCEEDED && (best.micro != t->batches.most || best.recompute != t->recompute)) {
+        AN_TRY_RETURN(note_choice(t, bytes, &best));
+        t->batches.most = best.micro;
+        t->recompute = best.recompute;
+    }
+    t->sharding = (an_sharding){0};
+    return an_sharding_settle(t, options, settled);
+}
+
+/* What would fit; the plan is made again. */
+static an_status find_advice(an_trainer *t, const trial *of, char text[ADVICE]) {
+    an_context *ctx = t->ctx;
+    an_trainer_drop_plan(t);
+    advise(t, of, text);
+    AN_TRY_RETURN(an_trainer_make_plan(t, of->options));
+    return t->kernels ? an_plan_count_trainer(t->plan, strlen(t->kernels) + 1) : AN_OK; /* as an_trainer_create does */
 }
 
 an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options) {
@@ -109,7 +251,8 @@ an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options)
         snprintf(note, sizeof note, "%s\n", text);
         return an_trainer_add_note(t, note);
     }
-    advise(t, options, &limits, advice);
+    const trial of = {options, &limits, memory.peak};
+    AN_TRY_RETURN(find_advice(t, &of, advice));
     advise_sharding(t, options, division);
     /* Not AN_ERR_MEMORY: another try on this machine would be refused too. */
     if (!t->planned)

@@ -170,6 +170,9 @@ static bool is_useful(const an_trainer *t, int metric) {
         return false; /* means over kinds of tokens are for who asks */
     if (!strcmp(metrics[metric].name, "val_top5") && t->classes > 0 && t->classes <= TOP)
         return false; /* the right class is always among so few */
+    if (!strcmp(metrics[metric].name, "val_r2") && targets && targets->ndims > 1 &&
+        (targets->ndims > 2 || targets->dims[1] != 1))
+        return false; /* around one mean of all targets: if some are near 1000 and others near 0, it is 1 for any model */
     return get(&has, metrics[metric].name, &value);
 }
 

@@ -15,25 +15,38 @@ enum { SCALE = AN_NORMALIZE_SCALE, STATES = AN_NORMALIZE_STATES };
 
 static const char *const words[ENDS] = {"input", "target"}; /* for messages */
 
+enum { MOST_SHOWN = 8 }; /* features by name */
+
+typedef struct {
+    int64_t count;
+    an_text names; /* of some of them */
+} feature_list;
+
 typedef struct {
     an_trainer *t;
     int end;
     const an_stored *state; /* its scale; the others are like it */
     const an_features *statistics;
     an_scaling scaling;
-    int64_t constant_count;
-    an_text constant; /* the names of some of them */
+    feature_list constant, coarse;
 } fitting;
 
-enum { MOST_SHOWN = 8 }; /* constant features by name */
-
-static void note_constant(fitting *f, int64_t feature, const an_feature_info *info) {
-    if (f->constant_count++ >= MOST_SHOWN) return;
-    an_text_add(&f->constant, f->constant_count > 1 ? ", " : "");
+static void add_feature(feature_list *list, int64_t feature, const an_feature_info *info) {
+    if (list->count++ >= MOST_SHOWN) return;
+    an_text_add(&list->names, list->count > 1 ? ", " : "");
     if (info->name)
-        an_text_add(&f->constant, "%s", AN_QUOTE(info->name));
+        an_text_add(&list->names, "%s", AN_QUOTE(info->name));
     else
-        an_text_add(&f->constant, "%" PRId64, feature + 1);
+        an_text_add(&list->names, "%" PRId64, feature + 1);
+}
+
+/* Whether f32 leaves but a few numbers within the deviation of a feature: 1e9 and 1e9 + 30 are the same f32. One that is constant may have
+ * become so, if not even all whole numbers of its size are f32. */
+static bool is_coarse(an_dtype dtype, const an_feature_info *info) {
+    static const double fewest = 8, step = 0x1p-23, all_whole = 0x1p24; /* a step to the next f32, as a share of it */
+    const double size = info->most > -info->least ? info->most : -info->least;
+    if (dtype != AN_DTYPE_F32) return false;
+    return info->least < info->most ? info->deviation < fewest * step * size : size >= all_whole;
 }
 
 static an_status compute(fitting *f, double *values) {
@@ -46,21 +59,23 @@ static an_status compute(fitting *f, double *values) {
         an_feature_info_init(&info, sizeof info);
         AN_TRY_RETURN(an_feature_info_get(f->statistics, i, &info));
         constant = an_normalization_choose(f->state->dtype, f->scaling, &info, numbers);
-        if (constant) note_constant(f, i, &info);
+        if (constant) add_feature(&f->constant, i, &info);
+        if (is_coarse(f->state->dtype, &info)) add_feature(&f->coarse, i, &info);
         AN_TRY_RETURN(an_normalization_check_scale(ctx, f->state->dtype, f->end, i, numbers));
         for (int s = 0; s < STATES; s++) values[s * count + i] = numbers[s];
     }
     return AN_OK;
 }
 
-static an_status tell_constant(fitting *f) {
+/* "data.normalize: 2 of 3 inputs … : a, b" */
+static an_status tell(const fitting *f, const feature_list *list, const char *what) {
     an_context *ctx = f->t->ctx;
     an_text note;
     an_text_init(&note, ctx);
-    if (f->constant_count == 0 || f->constant.status != AN_OK) return f->constant.status;
-    an_text_add(&note, "data.normalize: %lld of %lld %ss never change, so their scale is 1: %s%s\n",
-                (long long)f->constant_count, (long long)f->state->elements, words[f->end], f->constant.bytes,
-                f->constant_count > MOST_SHOWN ? ", …" : "");
+    if (list->count == 0 || list->names.status != AN_OK) return list->names.status;
+    an_text_add(&note, "data.normalize: %lld of %lld %ss %s: %s%s\n", (long long)list->count,
+                (long long)f->state->elements, words[f->end], what, list->names.bytes,
+                list->count > MOST_SHOWN ? ", …" : "");
     an_status status = note.status;
     if (status == AN_OK) status = an_trainer_add_note(f->t, note.bytes);
     an_text_destroy(&note);
@@ -78,7 +93,10 @@ static an_status set_states(fitting *f) {
     AN_TRY(an_alloc(ctx, (void **)&values, (size_t)(STATES * count), sizeof *values));
     AN_TRY(compute(f, values));
     AN_TRY(an_normalization_write(f->t->params, f->end, count, values));
-    AN_TRY(tell_constant(f));
+    AN_TRY(tell(f, &f->constant, "never change, so their scale is 1"));
+    AN_TRY(tell(f, &f->coarse,
+                "vary too little around a large number for f32, which has 7 digits; set data.train.dtype to f64, or "
+                "subtract that number"));
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&values, (size_t)(STATES * count), sizeof *values);
@@ -93,7 +111,8 @@ static an_status fit(an_trainer *t, int end, const an_features *given, int64_t s
     an_features *own = NULL;
     fitting f = {.t = t, .end = end, .scaling = scaling, .statistics = given};
     f.state = an_normalization_find(t->params, end, SCALE);
-    an_text_init(&f.constant, ctx);
+    an_text_init(&f.constant.names, ctx);
+    an_text_init(&f.coarse.names, ctx);
     if (!f.state && !given) return AN_OK;
     AN_CHECK(ctx, f.state, AN_ERR_ARGUMENT, "there are statistics of the %ss, but the model does not normalise them",
              words[end]);
@@ -110,7 +129,8 @@ static an_status fit(an_trainer *t, int end, const an_features *given, int64_t s
     AN_TRY(set_states(&f));
     status = AN_OK;
 fail:
-    an_text_destroy(&f.constant);
+    an_text_destroy(&f.coarse.names);
+    an_text_destroy(&f.constant.names);
     an_features_destroy(&own);
     return status;
 }
@@ -138,6 +158,18 @@ an_status an_trainer_normalize(an_trainer *trainer, const an_normalize_options *
     AN_TRY(fit(t, TARGET, o.targets, o.samples, o.target_scaling));
     return AN_OK;
 fail:
+    return status;
+}
+
+an_status an_normalization_note_origin(an_trainer *t, int end, const char *path) {
+    an_text note;
+    an_text_init(&note, t->ctx);
+    an_text_add(&note,
+                "data.normalize: means and scales of the %ss are those of %s, and not of the training data, because "
+                "the initial weights were trained with them\n",
+                words[end], path);
+    const an_status status = note.status == AN_OK ? an_trainer_add_note(t, note.bytes) : note.status;
+    an_text_destroy(&note);
     return status;
 }
 

@@ -25,6 +25,9 @@ bool an_normalization_choose(an_dtype dtype, an_scaling scaling, const an_featur
 an_status an_normalization_check_scale(an_context *ctx, an_dtype dtype, int end, int64_t feature,
                                        const double numbers[AN_NORMALIZE_STATES]);
 
+/* Notes that the states of an end come with initial weights, whatever data.normalize has asked for. */
+an_status an_normalization_note_origin(an_trainer *t, int end, const char *path);
+
 /* Refuses the first step of a model that normalises, if nobody has set its states. */
 an_status an_normalization_check(const an_trainer *t);
 

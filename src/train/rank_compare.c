@@ -132,8 +132,8 @@ static an_status describe(record *r, an_trainer *t) {
     uint64_t hash[2];
     const an_shard shard = t->plan ? t->pieces.sharding : t->asked;
     snprintf(r->values[VERSION], TEXT, "%s", an_version());
-    snprintf(r->values[SHARD], TEXT, "%s%s", shard == AN_SHARD_AUTO ? "auto" : an_shard_name(shard),
-             t->planned ? ", to be planned only" : "");
+    snprintf(r->values[SHARD], TEXT, "%s%s%s", shard == AN_SHARD_AUTO ? "auto" : an_shard_name(shard),
+             t->pieces.round_passes > 1 ? ", accumulates" : "", t->planned ? ", to be planned only" : "");
     if (!t->plan) return AN_OK;
     snprintf(r->values[ISA], TEXT, "%s", an_isa_name(ctx->isa));
     snprintf(r->values[PRECISION], TEXT, "%s", an_dtype_name(t->precision));
@@ -160,7 +160,7 @@ static an_status describe(record *r, an_trainer *t) {
     return AN_OK;
 }
 
-/* Each doubling of the leaves of one process costs it a gradient buffer. */
+/* With a micro-batch for each leaf, each doubling of them costs one process a gradient buffer. */
 an_status an_ranks_check_leaves(an_trainer *t) {
     an_context *ctx = t->ctx;
     const int64_t leaves = t->batches.leaves;
@@ -171,7 +171,7 @@ an_status an_ranks_check_leaves(an_trainer *t) {
     return AN_ERROR(
         ctx, AN_ERR_UNSUPPORTED,
         "this run has %lld lea%s, so at most %lld rank%s, but there are %d. Start it with fewer, or start a "
-        "new run with batch.leaves=%lld (cost on one process: %lld gradient buffer%s, %s)",
+        "new run with batch.leaves=%lld (cost on one process: up to %lld gradient buffer%s, %s)",
         (long long)leaves, leaves == 1 ? "f" : "ves", (long long)leaves, leaves == 1 ? "" : "s", t->ranks,
         (long long)enough, (long long)buffers, buffers == 1 ? "" : "s", an_bytes_in_words(bytes).text);
 }

@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/structs.h"
 #include "comm/comm.h"
+#include "step/rounds.h"
 #include "train/sharding_cost.h"
 #include "train/trainer.h"
 
@@ -26,7 +27,8 @@ typedef struct {
     const an_trainer_options *options;
     an_sharding *found;
     an_limits limits;
-    bool is_planned; /* ranks are imagined, all of them with the limits of this process */
+    bool is_planned;  /* ranks are imagined, all of them with the limits of this process */
+    bool accumulates; /* an_trainer.accumulates, also where it need not be */
     int host_ranks;
     int group_ranks; /* that divide the state in a hybrid: those of every host. 0: hosts have different numbers of them */
     need *needs;     /* of the ranks of this host, or of all imagined ones */
@@ -35,17 +37,22 @@ typedef struct {
 
 /* ---- one strategy ---- */
 
-/* In rounds, the gradients of a micro-batch leave the rank at once, so a leaf is one. */
-static an_status check_rounds(const an_trainer *t) {
-    const an_batches *b = &t->batches;
+/* Owners add the gradients of whole leaves. Where a leaf is several micro-batches, each rank must add theirs first. */
+static bool has_parts(const an_batches *b) {
+    return an_divide_up(an_batches_largest(b), b->leaves) > b->most;
+}
+
+static an_status check_parts(const settling *s) {
+    const an_batches *b = &s->t->batches;
     const int64_t samples = an_divide_up(an_batches_largest(b), b->leaves);
-    if (!an_shard_has_rounds(t->pieces.sharding) || samples <= b->micro) return AN_OK;
+    if (s->options->accumulate != AN_ACCUMULATE_OFF || !has_parts(b)) return AN_OK;
     return AN_ERROR(
-        t->ctx, AN_ERR_ARGUMENT,
-        "with ranks.shard %s a leaf is one micro-batch, but a leaf of this run has up to %lld samples and a "
-        "micro-batch %lld: set batch.leaves to %lld or more, or batch.micro to %lld",
-        an_params_pieces_name(&t->pieces), (long long)samples, (long long)b->micro,
-        (long long)an_divide_up(an_batches_largest(b), b->micro), (long long)samples);
+        s->t->ctx, AN_ERR_ARGUMENT,
+        "ranks.accumulate is off, so a micro-batch must have room for a leaf, but a leaf of this run has up to "
+        "%lld samples and a micro-batch %lld: omit ranks.accumulate, or set batch.leaves to %lld or more, or "
+        "batch.micro to %lld",
+        (long long)samples, (long long)b->most, (long long)an_divide_up(an_batches_largest(b), b->most),
+        (long long)samples);
 }
 
 static an_status make_plan(const settling *s, an_shard shard) {
@@ -54,13 +61,17 @@ static an_status make_plan(const settling *s, an_shard shard) {
     if (t->plan) an_trainer_drop_plan(t);
     t->pieces.sharding = shard;
     t->group_ranks = shard == AN_SHARD_HYBRID ? s->group_ranks : t->ranks;
-    AN_TRY_RETURN(check_rounds(t));
+    t->accumulates = s->accumulates || has_parts(&t->batches);
+    if (an_shard_has_rounds(shard)) AN_TRY_RETURN(check_parts(s));
     return an_trainer_make_plan(t, s->options);
 }
 
 /* Micro-batches that the rank runs in a step. */
 static int64_t runs_of(const an_trainer *t) {
     const an_batches *b = &t->batches;
+    if (an_shard_has_rounds(t->pieces.sharding))
+        return an_leaf_rounds_count(&t->pieces, b->leaves) * an_leaf_rounds_passes(&t->pieces);
+    if (t->together > 1) return an_divide_up(t->leaves.count, t->together);
     return t->leaves.count * an_divide_up(an_divide_up(an_batches_largest(b), b->leaves), b->micro);
 }
 
@@ -363,12 +374,51 @@ static an_status find_asked(const settling *s, an_shard *asked) {
                     s->t->ranks);
 }
 
+/* Whether ranks send the gradients of each micro-batch by themselves though some could be added before. */
+static bool sends_in_parts(const an_trainer *t) {
+    return !t->reduces_bf16 &&
+           t->pieces.round_leaves < an_leaf_rounds_most(t->batches.leaves, t->group_ranks, t->ranks / t->group_ranks);
+}
+
+/* What the ranks of the host need is about to be added anew. */
+static void forget_others(settling *s) {
+    const size_t self = s->is_planned ? 0 : (size_t)an_host_comm(s->t->ctx)->rank;
+    const need own = s->needs[self];
+    if (s->is_planned) return;
+    memset(s->needs, 0, s->need_count * sizeof *s->needs);
+    s->needs[self] = own;
+}
+
+/* Ranks send gradients once for several micro-batches if there is room to add them before. */
+static an_status try_accumulating(settling *s, an_shard taken, bool *settled) {
+    an_trainer *t = s->t;
+    an_context *ctx = t->ctx;
+    const an_assessment before = s->found->of[taken];
+    const int64_t others = s->found->others[taken], group_others = s->found->group_others[taken];
+    if (!an_shard_has_rounds(taken) || t->accumulates || s->options->accumulate == AN_ACCUMULATE_OFF ||
+        !sends_in_parts(t))
+        return AN_OK;
+    s->accumulates = true;
+    s->found->of[taken] = (an_assessment){0};
+    forget_others(s);
+    const an_status status = assess(s, taken, true);
+    if (s->is_planned && status == AN_OK) compare_planned(s, taken);
+    if (!s->is_planned) AN_TRY_RETURN(agree(s, status, settled));
+    AN_TRY_RETURN(status);
+    if (is_room(&s->found->of[taken]) || !*settled) return AN_OK;
+    s->accumulates = false;
+    s->found->of[taken] = before;
+    s->found->others[taken] = others;
+    s->found->group_others[taken] = group_others;
+    return make_plan(s, taken);
+}
+
 an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, bool *settled) {
     an_status status;
     an_context *ctx = t->ctx;
     an_shard asked = options->shard;
     const bool compares = asked == AN_SHARD_AUTO || t->planned;
-    settling s = {.t = t, .options = options};
+    settling s = {.t = t, .options = options, .accumulates = options->accumulate == AN_ACCUMULATE_ON};
     *settled = true;
     t->pieces.is_hybrid = asked == AN_SHARD_HYBRID && !compares; /* strategies that are compared have their own names */
     if (t->ranks == 1) {
@@ -397,6 +447,7 @@ an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, b
     const an_shard taken = asked == AN_SHARD_AUTO ? s.found->automatic : asked;
     t->pieces.is_hybrid = options->shard == AN_SHARD_HYBRID;
     if (*settled && (!t->plan || t->pieces.sharding != taken)) AN_TRY(make_plan(&s, taken));
+    if (*settled) AN_TRY(try_accumulating(&s, taken, settled));
     if (*settled) s.found->counted = t->plan->memory.trainer;
     status = AN_OK;
 fail:

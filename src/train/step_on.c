@@ -197,7 +197,7 @@ static an_status find_part(an_trainer *t, int64_t n, an_batch_part *part) {
         part->total += counts[i] > 0 ? counts[i] : 0;
     }
     const int64_t first = t->leaves.first, end = first + t->leaves.count;
-    part->own = t->leaves.stride > 1 || part->first != an_leaf_begin(&t->batches, part->total, first) ||
+    part->own = t->leaves.count > t->leaves.each || part->first != an_leaf_begin(&t->batches, part->total, first) ||
                 part->first + n != an_leaf_begin(&t->batches, part->total, end);
     return AN_OK;
 }

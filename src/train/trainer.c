@@ -16,6 +16,7 @@
 #include "launch/launcher.h"
 #include "store/route.h"
 #include "train/changes.h"
+#include "train/default_leaves.h"
 #include "train/loss_weights.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
@@ -43,6 +44,13 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
     AN_CHECK(ctx, (unsigned)o->shard <= AN_SHARD_AUTO && o->min_elements >= 0, AN_ERR_ARGUMENT,
              "shard is %d, which must be a value of an_shard, and min_elements %lld, which must be 0 or more",
              (int)o->shard, (long long)o->min_elements);
+    AN_CHECK(ctx, (unsigned)o->accumulate <= AN_ACCUMULATE_OFF, AN_ERR_ARGUMENT,
+             "accumulate is %d, which is not a value of an_accumulation", (int)o->accumulate);
+    AN_CHECK(ctx, o->accumulate != AN_ACCUMULATE_OFF || o->shard == AN_SHARD_AUTO || an_shard_has_rounds(o->shard),
+             AN_ERR_ARGUMENT,
+             "ranks.accumulate is off, but with ranks.shard %s every rank has all gradients and adds them: omit it, or "
+             "set ranks.shard to gradients, full or hybrid",
+             an_shard_name(o->shard));
     AN_CHECK(ctx, o->ema_decay >= 0 && o->ema_decay < 1, AN_ERR_ARGUMENT,
              "ema_decay is %g; it must be above 0 and below 1, or 0 for no average", o->ema_decay);
     AN_CHECK(ctx, (unsigned)o->weights <= AN_MODEL_WEIGHTS_AVERAGE, AN_ERR_ARGUMENT,
@@ -50,8 +58,7 @@ static an_status check_options(an_context *ctx, const an_trainer_options *o) {
     AN_CHECK(ctx, o->weights != AN_MODEL_WEIGHTS_AVERAGE || o->ema_decay > 0, AN_ERR_ARGUMENT,
              "the run keeps no moving average of the weights (train.ema), so it cannot be evaluated");
     AN_CHECK(ctx, o->evaluation_micro >= 0, AN_ERR_ARGUMENT,
-             "evaluation_micro is %lld; it must be 1 or more, or 0 for that of training",
-             (long long)o->evaluation_micro);
+             "evaluation_micro is %lld; it must be 1 or more, or 0 for the default", (long long)o->evaluation_micro);
     AN_CHECK(ctx, o->max_skips > 0, AN_ERR_ARGUMENT, "max_skips is %lld; it must be 1 or more",
              (long long)o->max_skips);
     return AN_OK;
@@ -108,6 +115,7 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     AN_TRY_RETURN(make_schedule(t, o));
     AN_TRY_RETURN(an_norms_make(t, o->norms));
     AN_TRY_RETURN(an_loss_weights_make(t, o));
+    AN_TRY_RETURN(an_default_leaves_choose(t, o));
     t->held += ctx->bytes - before;
     return AN_OK;
 }
@@ -121,7 +129,6 @@ static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     t->seed = options->seed;
     const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
     AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
-    AN_TRY_RETURN(an_ranks_check_leaves(t));
     t->steps = options->steps ? options->steps
                : t->streams   ? INT64_MAX
                               : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
@@ -134,7 +141,10 @@ static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     t->shows_average = options->ema_decay > 0 && options->weights != AN_MODEL_WEIGHTS_RAW;
     t->precision = options->precision;
     t->loader_threads = options->loader_threads;
-    return make_first_parts(t, options);
+    t->chooses_recompute = options->recompute == AN_RECOMPUTE_AUTO;
+    t->recompute = t->chooses_recompute ? AN_RECOMPUTE_NONE : options->recompute;
+    AN_TRY_RETURN(make_first_parts(t, options));
+    return an_ranks_check_leaves(t);
 }
 
 /* … and behind it. */
@@ -169,6 +179,7 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     const an_loader_options loader = an_trainer_loader(t);
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)loader.most, sizeof *t->numbers));
     t->number_count = loader.most;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->leaf_ends, (size_t)t->together, sizeof *t->leaf_ends));
     if (an_trainer_weighs(t))
         AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights));
     return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
@@ -247,6 +258,7 @@ fail:
 static an_status finish(an_trainer *t, const an_trainer_options *options) {
     bool settled;
     an_status status = an_sharding_settle(t, options, &settled);
+    if (status == AN_OK && settled) status = an_memory_room_choose(t, options, &settled);
     if (status == AN_OK && settled) status = fill(t, options);
     if (status == AN_OK && options->owns) own_all(t);
     return an_ranks_compare(t, t->ctx, status);
@@ -279,6 +291,7 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_loader_destroy(&t->loader);
     an_loader_destroy(&t->evaluation_loader);
     an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
+    an_release(ctx, (void **)&t->leaf_ends, (size_t)t->together, sizeof *t->leaf_ends);
     an_release(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights);
     an_loss_weights_destroy(t);
     an_handed_destroy(t);

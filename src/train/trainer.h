@@ -47,8 +47,16 @@ struct an_trainer {
     size_t owned_count, owned_capacity;
     an_feed feed, evaluation_feed;
     an_batches batches;
-    an_augment augment; /* of training samples */
+    an_augment augment;   /* of training samples */
+    bool chooses_leaves;  /* … their number is not settled yet (default_leaves.h) */
+    int64_t leaves_below; /* that fewer ranks would have chosen; 0: as many */
+    int64_t default_evaluation_micro;
+    an_recompute recompute;
+    bool chooses_recompute;
     an_leaf_set leaves; /* of this rank */
+    bool accumulates; /* where ranks divide gradients, they add those of several micro-batches before they send them */
+    int64_t together; /* the most leaves of a micro-batch */
+    int64_t *leaf_ends; /* [together] */
     int64_t steps, next, seed;
     an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */
     atomic_bool stop;   /* a request: the run ends after the step under way */
@@ -105,7 +113,7 @@ struct an_trainer {
     struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
     bool shows_average;             /* evaluations and predictors use the moving average of the weights */
     int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
-    int64_t evaluation_micro;       /* that are evaluated at a time; 0: as many as in a micro-batch */
+    int64_t evaluation_micro;       /* that are evaluated at a time; 0: default_evaluation_micro */
     unsigned metrics;               /* that are reported, by their numbers in metrics.c; 0: those that are of use */
     int own_metric_count;           /* metrics of the program: those that the context had when the trainer was made */
     bool measuring;                 /* one of them is being asked */

@@ -108,6 +108,8 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
         .micro = t->batches.micro,
         .evaluation_micro = t->evaluation ? an_evaluation_micro(t) : 0,
         .leaves = t->batches.leaves,
+        .together = t->together,
+        .recompute = t->recompute,
         .dtype = graph.dtype,
         .precision = t->precision,
         .loader_threads = t->loader_threads,

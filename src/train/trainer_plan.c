@@ -10,6 +10,7 @@
 #include "step/rounds.h"
 #include "store/route.h"
 #include "train/changes.h"
+#include "train/default_leaves.h"
 
 /* The order of an epoch is a keyed permutation, so that any step is found at once. */
 static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
@@ -55,6 +56,7 @@ static bool add_parts(an_trainer *t, size_t *bytes) {
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluation_sums))) &&
            an_add_elements(bytes, t->output_count, sizeof *t->output_values) && an_details_bytes(t, bytes) &&
            an_add_elements(bytes, (size_t)loader.most, sizeof *t->numbers) &&
+           an_add_elements(bytes, (size_t)t->together, sizeof *t->leaf_ends) &&
            (!an_trainer_weighs(t) || an_add_elements(bytes, an_trainer_weight_count(t), sizeof *t->weights)) &&
            (t->streams || an_loader_bytes(&loader, bytes));
 }
@@ -162,11 +164,21 @@ static an_status divide(an_trainer *t) {
 
 /* Those of a rank that gathers weights or scatters gradients run in rounds (step/rounds.h); else they lie side by side. */
 static an_leaf_set find_leaves(const an_trainer *t, const an_leaf_range *range) {
-    if (!an_shard_has_rounds(t->pieces.sharding)) return (an_leaf_set){range->begin, 1, range->end - range->begin};
-    const an_borders groups = an_borders_choose(t->batches.leaves, t->ranks / t->group_ranks);
-    const an_leaf_range own = an_borders_range(&groups, t->rank / t->group_ranks);
-    const int64_t first = own.begin + t->rank % t->group_ranks;
-    return (an_leaf_set){first, t->group_ranks, an_divide_up(an_larger(own.end - first, 0), t->group_ranks)};
+    const int64_t count = range->end - range->begin, each = t->pieces.round_leaves, leaves = t->batches.leaves;
+    const int ranks = t->group_ranks;
+    if (!an_shard_has_rounds(t->pieces.sharding)) return (an_leaf_set){range->begin, 1, count, count};
+    const an_leaf_range nodes = an_leaf_rounds_range(leaves, each, t->ranks / ranks, t->rank / ranks);
+    const int64_t first = nodes.begin + t->rank % ranks, rounds = an_divide_up(an_larger(nodes.end - first, 0), ranks);
+    const int64_t end = (first + (rounds - 1) * ranks + 1) * each,
+                  missing = an_larger(end - leaves, 0); /* of the last node */
+    return (an_leaf_set){first * each, ranks * each, rounds > 0 ? rounds * each - missing : 0, each};
+}
+
+/* Those whose gradients the rank adds by itself: of a step, or of a round. */
+static an_leaf_range find_added(const an_trainer *t, const an_leaf_range *range) {
+    const int64_t leaves = t->batches.leaves;
+    if (!an_shard_has_rounds(t->pieces.sharding)) return *range;
+    return (an_leaf_range){0, an_smaller(t->pieces.round_leaves, leaves), leaves};
 }
 
 an_status an_trainer_count_rank(an_trainer *t, int rank) {
@@ -177,19 +189,48 @@ an_status an_trainer_count_rank(an_trainer *t, int rank) {
     const an_leaf_range range = an_borders_range(&borders, rank);
     t->leaves = find_leaves(t, &range);
     AN_TRY_RETURN(measure_checkpoint(t, t->plan->kept, &checkpoint));
-    an_plan_count_rank(t->plan, &range, checkpoint);
+    const an_leaf_range added = find_added(t, &range);
+    an_plan_count_rank(t->plan, &added, checkpoint);
     AN_TRY_RETURN(divide(t));
     return count(t, &borders);
 }
 
-an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
+/* The most leaves that a micro-batch may have: those of the rank that has most, as all ranks have the same forms. Where the gradients of each leaf
+ * are rounded, it is one. */
+static int64_t most_together(an_trainer *t) {
+    if (t->reduces_bf16) return 1;
+    if (an_shard_has_rounds(t->pieces.sharding))
+        return an_leaf_rounds_most(t->batches.leaves, t->group_ranks, t->ranks / t->group_ranks);
+    const an_border_survey *survey = survey_borders(t);
+    return survey->costs[survey->chosen.kind].most_leaves;
+}
+
+/* What a rank makes in a round (step/rounds.h): one micro-batch, or several whose gradients it adds. */
+static void settle_round(an_trainer *t) {
+    const an_batches *b = &t->batches;
+    an_params_pieces *p = &t->pieces;
+    p->round_leaves = p->round_passes = 0;
+    if (!an_shard_has_rounds(p->sharding)) return;
+    const int64_t most = most_together(t), samples = an_divide_up(an_batches_largest(b), b->leaves);
+    const int64_t passes = most / t->together * (t->together > 1 ? 1 : an_divide_up(samples, b->micro));
+    const bool adds = t->accumulates && passes > 1;
+    p->round_leaves = adds ? most : t->together;
+    p->round_passes = adds ? passes : 0;
+}
+
+static an_status make_plan(an_trainer *t, const an_trainer_options *o, int64_t most) {
     an_context *ctx = t->ctx;
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1], evaluation_maxima[AN_MAX_FEED_SYMBOLS + 1];
     an_plan_options plan;
     an_plan_options_init(&plan, sizeof plan);
     symbols[0] = t->feed.batch;
+    t->together = an_batches_together(&t->batches, most);
+    settle_round(t);
     maxima[0] = t->batches.micro;
+    plan.run_leaves = t->together;
+    plan.accumulates = t->pieces.round_passes > 1;
+    plan.samples = t->feed.batch;
     plan.leaves = t->batches.leaves;
     plan.rank = t->rank;
     plan.ranks = t->ranks;
@@ -216,7 +257,7 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     plan.average = o->ema_decay > 0;
     plan.precision = o->precision;
     plan.f32_storage = o->f32_storage;
-    plan.recompute = o->recompute;
+    plan.recompute = t->recompute;
     plan.segments = o->segments;
     plan.budget = o->budget;
     plan.kernels = o->kernels;
@@ -225,6 +266,19 @@ an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
     const size_t before = ctx->bytes;
     AN_TRY_RETURN(an_plan_create(&t->plan, ctx, t->graph, &plan));
     t->held += ctx->bytes - before;
+    return AN_OK;
+}
+
+an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
+    an_context *ctx = t->ctx;
+    bool changed;
+    AN_TRY_RETURN(make_plan(t, o, most_together(t)));
+    AN_TRY_RETURN(an_default_leaves_settle(t, &changed));
+    const bool has_one = an_plan_one_leaf(t->plan) != NULL;
+    if (changed || (t->together > 1 && has_one)) { /* only the compiled model says so */
+        an_trainer_drop_plan(t);
+        AN_TRY_RETURN(make_plan(t, o, has_one ? 1 : most_together(t)));
+    }
     if (t->evaluation) {
         an_evaluation_find(t);
         an_details_find(t, t->asked_details);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/integer.h"
 #include "base/span.h"
 #include "base/structs.h"
 #include "data/loader.h"
@@ -11,24 +12,59 @@
 #include "train/normalize.h"
 #include "train/trainer.h"
 
-/* The micro-batches of this rank, one after another. */
+/* The micro-batches of this rank, one after another: a part of a leaf, or the leaves of a node of the tree. */
 typedef struct {
-    an_leaf_samples leaf;
-    int64_t at, count; /* of the rank's samples */
+    int64_t together;           /* leaves that a micro-batch of this step may have */
+    an_leaf_samples leaf, last; /* the first and the last one */
+    int64_t at, count;          /* of the rank's samples */
 } micro_batch;
+
+/* A step on the caller's samples may have more of them than batch.global, so fewer leaves are together. */
+static int64_t count_together(const an_trainer *t, const an_batch_part *part) {
+    const __int128 samples = part->own ? (__int128)part->n : part->total;
+    const int64_t leaves = part->own ? t->leaves.count : t->batches.leaves;
+    int64_t together = t->together;
+    if (part->total <= t->batches.global && !part->own) return together;
+    while (together > 1 && (together * samples + leaves - 1) / leaves > t->batches.micro) together /= 2;
+    return together;
+}
+
+/* Leaves of this rank that are neighbours, the one at `index` among them. */
+static an_leaf_range find_neighbours(const an_trainer *t, int64_t index) {
+    const an_leaf_set *set = &t->leaves;
+    const int64_t before = index / set->each * set->each, first = set->first + index / set->each * set->stride;
+    return (an_leaf_range){first, first + an_smaller(set->each, set->count - before), t->batches.leaves};
+}
 
 static bool find_next(const an_trainer *t, const an_batch_part *part, micro_batch *m) {
     m->at += m->count;
-    while (m->leaf.index < 0 || m->at >= m->leaf.at + m->leaf.count)
+    while (m->leaf.index < 0 || m->at >= m->last.at + m->last.count) {
+        m->leaf = m->last;
         if (!an_leaf_set_next(&t->batches, &t->leaves, part, &m->leaf)) return false;
-    const int64_t rest = m->leaf.at + m->leaf.count - m->at;
-    m->count = rest < t->batches.micro ? rest : t->batches.micro;
+        m->last = m->leaf;
+        const an_leaf_range range = find_neighbours(t, m->leaf.index);
+        for (int64_t count = an_forest_block(&range, m->leaf.leaf, m->together); count > 1; count--)
+            an_leaf_set_next(&t->batches, &t->leaves, part, &m->last);
+    }
+    m->count = an_smaller(m->last.at + m->last.count - m->at, t->batches.micro);
     return true;
+}
+
+static an_status run_micro_batch(an_trainer *t, const an_batch_part *part, const micro_batch *m) {
+    const int64_t count = m->last.leaf - m->leaf.leaf + 1;
+    an_leaf_samples l = m->leaf;
+    if (count == 1) return an_step_run_leaves(t->stepper, l.leaf, 1, &m->count);
+    for (int64_t i = 0; i < count; i++) {
+        t->leaf_ends[i] = l.at + l.count - m->leaf.at;
+        an_leaf_set_next(&t->batches, &t->leaves, part, &l);
+    }
+    return an_step_run_leaves(t->stepper, m->leaf.leaf, count, t->leaf_ends);
 }
 
 static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     an_context *ctx = t->ctx;
-    micro_batch now, next = {.leaf = {.index = -1}};
+    micro_batch now,
+        next = {.together = count_together(t, &samples->part), .leaf = {.index = -1}, .last = {.index = -1}};
     bool more = find_next(t, &samples->part, &next);
     while (more) {
         now = next;
@@ -36,7 +72,7 @@ static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
         const double begin = an_span_begin(ctx);
         AN_TRY_RETURN(an_trainer_feed(t, samples, now.at, now.count));
         if (!more) an_step_expect_last(t->stepper);
-        const an_status status = an_step_micro_batch(t->stepper, now.leaf.leaf, now.count);
+        const an_status status = run_micro_batch(t, &samples->part, &now);
         if (status != AN_OK) return an_step_fail(t->stepper, status, now.leaf.leaf);
         an_span_end(ctx, "forward and backward", t->next + 1, begin);
     }

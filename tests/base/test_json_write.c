@@ -162,10 +162,28 @@ static void test_utf8(void **state) {
     assert_int_equal(an_utf8_length_in_text("😀"), 4);
 }
 
+/* What a terminal would obey is not shown, and what does not fit is cut between characters. */
+static void test_shown(void **state) {
+    static const struct {
+        const char *text, *shown, *left;
+        size_t most;
+    } cases[] = {{"a\x1b[2Jb", "a?[2Jb", "", 15},
+                 {"\x7f\xc2\x9b\xff", "???", "", 15},
+                 {"a\u202eb\u2066c\u2028", "a?b?c?", "", 15},
+                 {"€€€", "€€", "€", 8},
+                 {"abc", "", "abc", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[16];
+        assert_string_equal(an_utf8_show(out, cases[i].most, cases[i].text), cases[i].left);
+        assert_string_equal(out, cases[i].shown);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layouts), cmocka_unit_test(test_changed_layout), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_strings), cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_strings), cmocka_unit_test(test_utf8),           cmocka_unit_test(test_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

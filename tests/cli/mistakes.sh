@@ -77,7 +77,7 @@ mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam, 
     'optimizer: {type: adamax}'
 mistake 2 'c.yaml:6:18: schedule.type is '\''cosin'\''; it takes constant, linear, cosine, cosine_restarts, one_cycle, inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; did you mean '\''cosine'\''?' \
     'schedule: {type: cosin}'
-mistake 2 'c.yaml:5:9: batch.global is 16, but micro 4 × accumulate 3 = 12 for each leaf, and 16 is not a multiple of that; change one of them, or remove global' \
+mistake 2 'c.yaml:5:9: batch.global is 16, but micro 4 × accumulate 3 = 12; change one of them, or remove global' \
     'batch: {global: 16, micro: 4, accumulate: 3}'
 mistake 2 'c.yaml:5:17: batch.global is '\''0'\''; it takes a whole number of at least 1' \
     'batch: {global: 0}'
@@ -125,7 +125,7 @@ mistake 2 'c.yaml:6:20: train.precision is '\''f8'\''; it takes auto, f32, bf16,
     'train: {precision: f8}'
 mistake 2 'c.yaml:6:27: train.matmul_precision is '\''high'\''; CPUs have no TF32; use highest, or medium for products in bf16' \
     'train: {matmul_precision: high}'
-mistake 2 'c.yaml:6:20: train.recompute.mode is '\''some'\''; it takes none, block or full' \
+mistake 2 'c.yaml:6:20: train.recompute.mode is '\''some'\''; it takes auto, none, block or full' \
     'train: {recompute: some}'
 mistake 2 'c.yaml:6:23: train.on_nonfinite is '\''rollback'\'', which is not supported yet; it takes stop or skip' \
     'train: {on_nonfinite: rollback}'

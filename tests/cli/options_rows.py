@@ -543,6 +543,8 @@ row("log.profile", "mlp", "log.profile=trace.json", FILES("trace.json"))
 # ---- ranks ----
 
 row("ranks.shard", "mlp", "ranks.shard=full", RANKS_PLAN)
+row("ranks.accumulate", "mlp", "ranks.accumulate=off", RANKS_PLAN,
+    both=["ranks.shard=gradients", "batch.global=16", "batch.leaves=8", "batch.micro=2"])
 row("ranks.unit.min_elements", "gpt2", "ranks.unit.min_elements=1000000", RANKS_PLAN)
 row("ranks.precision.params", "mlp", "ranks.precision.params=bf16", REFUSED("read parameters in f32"))
 row("ranks.precision.reduce", "mlp", "ranks.precision.reduce=bf16", METRICS)

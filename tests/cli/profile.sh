@@ -70,7 +70,7 @@ nodes = [e for e in bars if names[e["tid"]] == "training" and e["cat"] != "train
 count = Counter(e["name"] for e in training)
 assert count["step"] == count["data"] == count["reduce"] == count["optimizer"] == count["gradient norm"] == count["update"] == 60, count
 assert count["forward and backward"] == 240 and count["evaluation"] == 3, count
-assert count["evaluation data"] == count["evaluation forward"] == 3 * 20, count
+assert count["evaluation data"] == count["evaluation forward"] == 3 * 5, count
 inside = {"step": [], "data": ["step"], "forward and backward": ["step"], "reduce": ["step"], "optimizer": ["step"],
           "gradient norm": ["step", "optimizer"], "update": ["step", "optimizer"], "evaluation": [], "save": [],
           "wait for the save": [], "evaluation data": ["evaluation"], "evaluation forward": ["evaluation"]}
@@ -97,7 +97,7 @@ loads = [e for e in bars if names[e["tid"]].startswith("loader ")]
 assert sorted(e["args"]["number"] for e in loads) == (list(range(60)) if threads else []), len(loads)
 assert all(e["end"] <= used[e["args"]["number"] + 1]["end"] for e in loads)
 loads = [e for e in bars if names[e["tid"]].startswith("evaluation loader ")]
-assert sorted(e["args"]["number"] for e in loads) == (sorted(list(range(20)) * 3) if threads else [])
+assert sorted(e["args"]["number"] for e in loads) == (sorted(list(range(5)) * 3) if threads else [])
 inside = [e for e in training if e["name"] == "evaluation"]
 assert all(any(o["begin"] <= e["begin"] and e["end"] <= o["end"] for o in inside) for e in loads), "read outside of an evaluation"
 copies = {e["args"]["number"]: e for e in training if e["name"] == "save"}

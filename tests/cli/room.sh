@@ -27,9 +27,11 @@ run:       {dir: run, steps: 1}
 model:     {type: gpt2, layers: 4, heads: 4, width: 256, context: 256}
 data:      {train: {type: text, path: $text, tokens: chars, part: 0%..50%}}
 batch:     {global: 64, micro: 64}
-train:     {precision: f32}
+train:     {precision: f32, recompute: none}
 Y
-peak=$("${anneal[@]}" plan large.yaml --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["peak_bytes"])')
+# peak_of CONFIG OPTION...
+peak_of() { "${anneal[@]}" plan "$@" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["peak_bytes"])'; }
+peak=$(peak_of large.yaml)
 
 # refused WORDS COMMAND...: before anything is written, with advice that holds
 refused() {
@@ -55,6 +57,21 @@ refused() {
         fail "recompute $micro does not fit after all"
 }
 
+# chooses COMMAND...: what the config leaves open is chosen so that it fits, and no bit changes
+sed 's/, micro: 64//; s/, recompute: none//' large.yaml >open.yaml
+chooses() {
+    rm -rf run
+    "${anneal[@]}" train open.yaml >out 2>err || fail "without a limit"
+    ! grep -q 'were chosen' out err || fail "something is chosen without need"
+    local hash
+    hash=$(field run/summary.json 'd["state_hash"]')
+    rm -rf run
+    "$@" "${anneal[@]}" train open.yaml >out 2>err || fail "what is open was not chosen so that it fits: $?"
+    tr -s '\n ' ' ' <out | grep -qE 'micro-batches of [0-9]+ samples were chosen: without that, the run would need [0-9.]+ [MG]iB' || fail "it does not say what it chose"
+    [ "$(field run/summary.json 'd["state_hash"]')" = "$hash" ] || fail "the choice changed the bits"
+    rm -rf run
+}
+
 case $part in
 memory)
     kilobytes=$((peak * 3 / 4 / 1024))
@@ -64,8 +81,30 @@ memory)
     says 'the run does not fit in memory: .* ulimit -v leaves .*batch.micro [0-9]+ would need'
     limit() { (ulimit -d "$kilobytes" && "$@"); }
     refused 'ulimit -d leaves [0-9.]+ [MG]iB; ' limit
+    chooses limit
     "${anneal[@]}" plan large.yaml >out 2>err || fail "plan: $?"
     says '^(fits|may not fit|.*available now)'
+    # A batch.micro that is given may have fewer leaves, and needs fewer gradient buffers: what is advised does fit.
+    sed 's/width: 256/width: 1024/' open.yaml >wide.yaml
+    kilobytes=$(($(peak_of wide.yaml --set batch.micro=1 --set train.recompute=full) / 1024 + 262144))
+    limit "${anneal[@]}" plan wide.yaml >out 2>err || fail "plan of a wide model: $?"
+    says 'the run does not fit in memory: .* batch.micro [0-9]+ would need'
+    micro=$(sed -nE 's/.*train.recompute ([a-z]+) with batch.micro ([0-9]+) would need.*/\1 \2/p' out)
+    limit "${anneal[@]}" plan wide.yaml --set train.recompute="${micro% *}" --set batch.micro="${micro#* }" >out 2>err || fail "plan of a wide model: $?"
+    ! grep -q 'does not fit' out || fail "recompute $micro does not fit after all"
+    # How an evaluation is cut is bits, so it is not chosen, but advised.
+    images=$tree/examples/mnist/mnist-10k
+    cat >images.yaml <<Y
+model: {type: cnn, filters: [1024, 64]}
+data:
+  train: {type: idx, path: $images-images-idx3-ubyte.gz, labels: $images-labels-idx1-ubyte.gz, part: 0%..80%}
+  eval:  {type: idx, path: $images-images-idx3-ubyte.gz, labels: $images-labels-idx1-ubyte.gz, part: 80%..100%}
+Y
+    few=$(peak_of images.yaml --set batch.micro=1 --set train.recompute=full --set eval.micro=1)
+    many=$(peak_of images.yaml --set batch.micro=1 --set train.recompute=full)
+    kilobytes=$(((few + many) / 2 / 1024))
+    limit "${anneal[@]}" plan images.yaml >out 2>err || fail "plan of large images: $?"
+    says 'the run does not fit in memory: .*; the evaluation needs most: eval.micro 1.* with batch.micro [0-9]+ would need'
     # More than any machine has, and nothing helps.
     rm -rf run
     sed 's/layers: 4, heads: 4, width: 256/layers: 24, heads: 256, width: 32768/' large.yaml >huge.yaml
@@ -84,7 +123,8 @@ cgroup)
             mkdir "$folder/anneal-$$" 2>/dev/null || continue
             group=$folder/anneal-$$
             # The kernel puts the file there, or it is no cgroup.
-            if ! [ -e "$group/$name" ] || ! echo $((peak * 3 / 4)) 2>/dev/null >"$group/$name"; then
+            limit_file=$group/$name
+            if ! [ -e "$limit_file" ] || ! echo $((peak * 3 / 4)) 2>/dev/null >"$limit_file"; then
                 rmdir "$group"
                 group=
             fi
@@ -97,6 +137,11 @@ cgroup)
     mkdir "$group/inner" # the limit is that of the group around it
     limit() { (echo "$BASHPID" >"$group/inner/cgroup.procs" && "$@"); }
     refused 'the cgroup of this process allows [0-9.]+ [MG]iB; ' limit
+    chooses limit
+    # What just fits leaves no room for what is not planned, such as libraries: less is chosen.
+    half=$(peak_of open.yaml --set batch.micro=32 --set train.recompute=none)
+    echo $((half + 1000000)) >"$limit_file"
+    chooses limit
     ;;
 disk)
     sed 's/layers: 4, heads: 4, width: 256, context: 256/layers: 2, heads: 2, width: 32, context: 16/
@@ -127,7 +172,28 @@ disk)
     [ "$code" = 1 ] || fail "ulimit -f: exit code $code"
     complains ': a file of a checkpoint needs .*, but ulimit -f allows only 64.00 KiB'
     [ ! -e limited ] || fail "ulimit -f: there is a run folder"
+    # A disk that becomes full in a run: the end of the run has room in the place of what outcome.json said.
+    rm -rf small/run
+    "${anneal[@]}" train small.yaml --set run.steps=100000000 --set save.keep_last=1 >out 2>err &
+    process=$!
+    until_true 60 grep -qs '"step"' small/run/metrics.jsonl || fail "it does not train"
+    cat /dev/zero >small/full 2>/dev/null || true
+    code=0
+    wait $process || code=$?
+    process=
+    [ "$code" = 1 ] || fail "a disk that became full: exit code $code"
+    complains '^anneal train: small/run/.*: cannot be written: No space left on device'
+    [ "$(field small/run/outcome.json 'd["end"]')" = failed ] || fail "a disk that became full: $(cat small/run/outcome.json)"
+    field small/run/outcome.json 'd["error"]' | grep -q 'No space left on device' || fail "no reason: $(cat small/run/outcome.json)"
+    [ "$(find small/run -maxdepth 1 -name '*.new')" = '' ] || fail "half files are left: $(ls small/run)"
+    rm small/full
     umount small
+    # What a run writes when it starts.
+    mkdir -p stuck/plan.json
+    code=0
+    "${anneal[@]}" train small.yaml --set run.dir=stuck >out 2>err || code=$?
+    [ "$code" = 1 ] && complains "plan.json' cannot be written: Is a directory" || fail "plan.json: exit code $code"
+    [ "$(field stuck/outcome.json 'd["end"]')" = failed ] || fail "plan.json: $(cat stuck/outcome.json)"
     ;;
 esac
 echo "room: all as expected"

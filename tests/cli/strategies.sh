@@ -9,8 +9,8 @@ cat >model.yaml <<Y
 run:       {dir: run, steps: 4, seed: 3, isa: base}
 model:     {type: gpt2, layers: 12, heads: 4, width: 256, context: 16}
 data:      {train: {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 0%..2%}}
-batch:     {global: 8, leaves: 8}
-train:     {precision: f32}
+batch:     {global: 8, leaves: 8, micro: 1}
+train:     {precision: f32, recompute: none}
 save:      {every: 2 steps}
 Y
 strategies="none optimizer gradients full"
@@ -32,8 +32,10 @@ plan)
         cp plan.json all.json
         [ "$(field all.json "' '.join(s['name'] for s in d['strategies'])")" = "$strategies" ] || fail "other strategies"
         for strategy in $strategies; do
+            least=() # a row has the least that a strategy needs: gradients are sent for each micro-batch
+            case $strategy in gradients | full) least=(--set ranks.accumulate=off) ;; esac
             for ((rank = 0; rank < ranks; rank++)); do
-                plan --ranks $ranks --rank $rank --set ranks.shard="$strategy"
+                plan --ranks $ranks --rank $rank --set ranks.shard="$strategy" "${least[@]}"
                 cp plan.json "$strategy.$rank.json"
             done
             python3 - $ranks "$strategy" <<'P' || fail "$strategy of $ranks ranks"
@@ -42,7 +44,7 @@ ranks, name = int(sys.argv[1]), sys.argv[2]
 row = [s for s in json.load(open("all.json"))["strategies"] if s["name"] == name][0]
 alone = [json.load(open(f"{name}.{r}.json")) for r in range(ranks)]
 kinds = [k for k in row if k.endswith("_bytes") and k not in ("peak_bytes", "sent_bytes", "shared_bytes")]
-text = len("--set ranks.shard=" + name) * 4 # of the config, which the trainer holds
+text = len("--set ranks.shard=" + name + " --set ranks.accumulate=off") * 4 # of the config, which the trainer holds
 assert len(kinds) == 11 and row["possible"] and row["fits"], row
 assert row["peak_bytes"] == sum(row[k] for k in kinds), row
 largest = max(range(ranks), key=lambda r: alone[r]["peak_bytes"])
@@ -90,35 +92,47 @@ P
         [ "$hosts" = 4 ] || [ "$(of none fits)" = False ] || fail "four of them fit"
     done
 
-    # auto never changes the leaves: these are as many as ranks, where full has one for each micro-batch.
-    sed 's/, leaves: 8//; s/global: 8/global: 8, micro: 1/' model.yaml >leaves.yaml
-    for row in auto:1 none:1 full:4; do
-        "${anneal[@]}" plan leaves.yaml --ranks 2 --set ranks.shard=${row%:*} --json >plan.json 2>err || fail "plan: $?"
-        [ "$(field plan.json 'd["exchange"]["leaves"]')" = ${row#*:} ] || fail "$row: other leaves"
+    # The number of leaves follows from the config: not from what ranks divide, nor from how many there are.
+    sed 's/, leaves: 8, micro: 1//' model.yaml >leaves.yaml # 2 of the 8 samples are 32 rows, so there are 4 leaves
+    for row in auto none full; do
+        "${anneal[@]}" plan leaves.yaml --ranks 2 --set ranks.shard=$row --json >plan.json 2>err || fail "plan: $?"
+        [ "$(field plan.json 'd["exchange"]["leaves"]')" = 2 ] || fail "$row: other leaves"
     done
 
-    # Leaves of several micro-batches leave two strategies out, and leaves stay what they are.
+    # Leaves of several micro-batches need whole gradients on every rank. Without them two strategies are left out, and leaves stay what they are.
     plan --ranks 4 --set batch.micro=1 --set batch.leaves=4
+    [ "$(field plan.json "[s['possible'] for s in d['strategies']]")" = "[True, True, True, True]" ] || fail "a strategy cannot add parts of a leaf"
+    plan --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.accumulate=off
     cp plan.json all.json
     [ "$(field all.json "[s['possible'] for s in d['strategies']]")" = "[True, True, False, False]" ] || fail "other strategies are possible"
-    grep -q '"reason": "with ranks.shard full a leaf is one micro-batch, .*set batch.leaves to 8 or more' all.json || fail "full: another reason"
-    (ulimit -d $(($(of optimizer peak_bytes) / 2 / 1024)) && "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 >out 2>err) || fail "plan: $?"
-    grep -q 'ranks.shard auto took optimizer: it needs least, but does not fit; full cannot be used: with ranks.shard full a leaf is' out || fail "it does not say what stands in the way"
-    grep -q '^  full cannot be used: with ranks.shard full' out || fail "the table does not say why"
+    grep -q '"reason": "ranks.accumulate is off, so a micro-batch must have room for a leaf, .*batch.leaves to 8 or more' all.json || fail "full: another reason"
+    (ulimit -d $(($(of optimizer peak_bytes) / 2 / 1024)) && "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.accumulate=off >out 2>err) || fail "plan: $?"
+    grep -q 'ranks.shard auto took optimizer: it needs least, but does not fit; full cannot be used: ranks.accumulate is off' out || fail "it does not say what stands in the way"
+    grep -q '^  full cannot be used: ranks.accumulate is off' out || fail "the table does not say why"
+    for row in full hybrid; do
+        code=0
+        "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.accumulate=off --set ranks.shard=$row >out 2>err || code=$?
+        [ $code != 0 ] && grep -q 'set batch.leaves to 8 or more' err || fail "$row is planned with leaves of two micro-batches"
+    done
     code=0
-    "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.shard=full >out 2>err || code=$?
-    [ $code != 0 ] && grep -q 'set batch.leaves to 8 or more' err || fail "full is planned with leaves of two micro-batches"
-    # A hybrid of one host is full, but the config says hybrid.
-    code=0
-    "${anneal[@]}" plan model.yaml --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.shard=hybrid >out 2>err || code=$?
-    [ $code != 0 ] && grep -q 'with ranks.shard hybrid a leaf is one micro-batch' err || fail "the refusal of a hybrid names another sharding"
+    "${anneal[@]}" plan model.yaml --ranks 4 --set ranks.accumulate=off --set ranks.shard=optimizer >out 2>err || code=$?
+    [ $code != 0 ] && grep -q 'ranks.accumulate is off, but with ranks.shard optimizer every rank has all gradients' err || fail "what nothing obeys is taken"
+
+    # Whether a rank adds the gradients of micro-batches before it sends them is memory against traffic: with 2 ranks and 8 leaves of one
+    # sample, four of them are sent once or four times.
+    for row in on off; do
+        plan --ranks 2 --set ranks.shard=gradients --set ranks.accumulate=$row
+        mv plan.json $row.json
+    done
+    ratio=$(python3 -c 'import json; on, off = (json.load(open(f)) for f in ("on.json", "off.json")); s = lambda d: next(r for r in d["strategies"] if r["name"] == "gradients"); print(s(off)["sent_bytes"] > 2 * s(on)["sent_bytes"], s(on)["peak_bytes"] > s(off)["peak_bytes"])')
+    [ "$ratio" = "True True" ] || fail "adding gradients sends no less, or needs no more memory: $ratio"
 
     # Thousands of ranks are planned in time that grows with their number, not with its square: 4,096 take at most 30 s, here of a processor.
     (ulimit -t 30 && plan --ranks 4096 --hosts 512 --set batch.leaves=4096 --set batch.global=4096) || fail "4,096 ranks"
     [ "$(field plan.json "len(d['strategies'])")" = 5 ] || fail "strategies of 4,096 ranks are missing"
 
     # For people: 80 columns, a mark, a reason, the root of the tied table by its name; and a picture.
-    "${anneal[@]}" plan model.yaml --ranks 4 --set ranks.shard=full >out 2>err || fail "plan: $?"
+    "${anneal[@]}" plan model.yaml --ranks 4 --set ranks.shard=full --set ranks.accumulate=off >out 2>err || fail "plan: $?"
     sed -n '/^  ranks.shard /,/^$/p' out >table
     [ "$(wc -l <table)" -ge 12 ] && [ "$(wc -L <table)" -le 80 ] || fail "the table is too wide, or not there"
     grep -q " $faster\\*" table && grep -q "^  \* auto takes $faster: " out || fail "the choice is not marked"

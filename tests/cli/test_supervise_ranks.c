@@ -124,6 +124,7 @@ static void launch(const char *how) {
     }
     if (!strcmp(how, "start")) start_without_some();
     if (!strcmp(how, "timeout")) say_timeout();
+    if (!strcmp(how, "fail")) _exit((int)strtol(getenv("EXPECTED"), NULL, 10));
     _exit(1);
 }
 
@@ -278,6 +279,22 @@ static void a_rank_ends_with_its_leader(void **state) {
     assert_int_equal(waitpid(leader, NULL, 0), leader);
 }
 
+/* Codes that are none of a rank's are no signals: there are 64. */
+static void a_launcher_that_fails_is_named(void **state) {
+    (void)state;
+    static const char *const codes[] = {"255", "213", "127"};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        char said[4096], words[64];
+        supervise_end end;
+        setenv("EXPECTED", codes[i], 1);
+        run_and_read((char[]){"fail"}, said, sizeof said, &end);
+        snprintf(words, sizeof words, "the launcher failed (exit code %s)", codes[i]);
+        assert_int_equal(end.signal, 0);
+        assert_int_equal(end.code, CLI_FAILED);
+        assert_non_null(strstr(said, words));
+    }
+}
+
 static void a_job_that_hangs_is_ended(void **state) {
     (void)state;
     const supervise_end end = run((char[]){"timeout"}, 0, 0);
@@ -292,6 +309,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(signals_reach_ranks_without_the_launcher),
         cmocka_unit_test(ranks_that_do_not_start_are_named),
         cmocka_unit_test(a_rank_ends_with_its_leader),
+        cmocka_unit_test(a_launcher_that_fails_is_named),
         cmocka_unit_test(a_job_that_hangs_is_ended),
     };
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);

@@ -24,7 +24,7 @@ Y
 "${anneal[@]}" train small.yaml >out 2>err || fail "it ended with $?"
 [ ! -s err ] || fail "there is something on standard error"
 for words in 'anneal 0.' 'model ' 'parameters' 'data ' '6,971 samples of 16 tokens' 'for evaluation' \
-    '8 samples a step = 4 leaves × 1 micro-batch × 2' '25 steps' 'seed 3' 'adamw (default), lr 3e-3, betas 0.9 0.999 (default)' \
+    '8 samples a step = 1 micro-batch × 4 leaves × 2' '25 steps' 'seed 3' 'adamw (default), lr 3e-3, betas 0.9 0.999 (default)' \
     'weight decay 0.1' 'rate × 1, decay 0.1' 'rate × 1, decay 0 ' 'tied' 'cosine, warmup 5' 'norm 1.0 (default)' 'memory ' \
     '1 rank × 2 threads' 'identical on 1 to 4 ranks, at level ' 'step  1/25  loss ' 'step 25/25  loss ' 'step 10/25  val_loss ' \
     'done, after 25 steps' 'weights ' 'anneal plot run'; do

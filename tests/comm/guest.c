@@ -145,7 +145,7 @@ static const char *const configs[HALVES] = {
     "model: {type: mlp, hidden: [24, 16], activation: tanh, dropout: 0.1}\n"
     "data: {train: {type: csv, path: rows.csv, targets: [y], dtype: f64, part: 0%..80%},\n"
     "       eval: {type: csv, path: rows.csv, targets: [y], dtype: f64, part: 80%..100%}}\n"
-    "batch: {micro: 2, accumulate: 2, leaves: 8}\n"
+    "batch: {micro: 2, accumulate: 16, leaves: 8}\n"
     "optimizer: {type: lion, lr: 1e-3}\n"
     "train: {precision: f64}\n"
     "eval: {every: 7 steps}\nsave: {every: 19 steps}\n",

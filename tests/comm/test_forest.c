@@ -38,7 +38,7 @@ static an_forest *make(const an_leaf_range *range, uint64_t absent) {
         while (an_forest_must_add(f, leaf)) an_forest_join(f);
         *an_forest_values(f, f->count) = number_of(leaf);
         an_forest_push(f, leaf);
-        assert_true(f->count <= an_forest_depth(range) && f->count <= an_forest_capacity(range->leaves));
+        assert_true(f->count <= an_forest_depth(range, 1) && f->count <= an_forest_capacity(range->leaves));
     }
     while (an_forest_must_add(f, INT64_MAX)) an_forest_join(f);
     return f;

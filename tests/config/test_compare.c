@@ -141,6 +141,7 @@ static const struct {
     {"save.writers", AN_CHANGE_FREE},
     {"ranks.timeout", AN_CHANGE_FREE},
     {"ranks.shard", AN_CHANGE_FREE},
+    {"ranks.accumulate", AN_CHANGE_FREE},
     {"eval.every", AN_CHANGE_FREE},
     {"eval.early_stop.patience", AN_CHANGE_FREE},
     {"run.isa", AN_CHANGE_BITS},

@@ -155,7 +155,7 @@ static void test_lists_and_maps_are_read_by_index(void **state) {
     an_config *c = config_of(ctx, BOTH "optimizer:\n  groups:\n  - {match: '^h\\.0\\.', lr_scale: 0.5}\n"
                                        "  - match: wpe\n    freeze: on\n"
                                        "schedule: {type: points, points: {500: 1, 0: 0, 20k: 0.1}}\n"
-                                       "batch: {micro: 4, leaves: 2, accumulate: 3}\n");
+                                       "batch: {micro: 4, leaves: 2, accumulate: 6}\n");
     double real;
     bool flag;
     int64_t key, count;
@@ -174,7 +174,7 @@ static void test_lists_and_maps_are_read_by_index(void **state) {
     OK(ctx, an_config_pair(c, "schedule.points", 2, &key, &real));
     assert_true(key == 20000 && real == 0.1);
     OK(ctx, an_config_pair(c, "batch.accumulate", 0, &key, &real));
-    assert_true(key == 0 && real == 3);
+    assert_true(key == 0 && real == 6);
     OK(ctx, an_config_count(c, "batch.global", &count)); /* by the arithmetic */
     assert_int_equal(count, 24);
     FAILS(ctx, an_config_pair(c, "schedule.points", 3, &key, &real), AN_ERR_ARGUMENT, "has no entry 3");

@@ -239,7 +239,7 @@ static const refusal refusals[] = {
     {BOTH "train: {recompute: {budget: 6 gigs}}\n", NULL,
      "run.yaml:3:29: train.recompute.budget is '6 gigs'; it takes a size such as 6GiB or 500MB"},
     {BOTH "train: {recompute: blok}\n", NULL,
-     "run.yaml:3:20: train.recompute.mode is 'blok'; it takes none, block or full; did you mean 'block'?"},
+     "run.yaml:3:20: train.recompute.mode is 'blok'; it takes auto, none, block or full; did you mean 'block'?"},
     {BOTH "train: {precision: fp16}\n", NULL, "run.yaml:3:20: train.precision is 'fp16'; use f16"},
     {BOTH "train: {precision: int8}\n", NULL,
      "run.yaml:3:20: train.precision is 'int8'; it takes auto, f32, bf16, f16 or f64"},
@@ -309,11 +309,11 @@ static const refusal refusals[] = {
      "run.yaml:5:3: run.tokens is 300M tokens and run.samples is 5k, but a run has only one length; remove one of them "
      "(for example with --set run.tokens=)"},
     {BOTH "batch: {global: 32, micro: 4, accumulate: 4, leaves: 4}\n", NULL,
-     "run.yaml:3:9: batch.global is 32, but micro 4 \303\227 accumulate 4 \303\227 leaves 4 = 64; change one of them, "
+     "run.yaml:3:9: batch.global is 32, but micro 4 \303\227 accumulate 4 = 16; change one of them, "
      "or remove global"},
     {BOTH "batch: {global: 32, micro: 5, accumulate: 4}\n", NULL,
-     "run.yaml:3:9: batch.global is 32, but micro 5 \303\227 accumulate 4 = 20 for each leaf, and 32 is not a multiple "
-     "of that; change one of them, or remove global"},
+     "run.yaml:3:9: batch.global is 32, but micro 5 \303\227 accumulate 4 = 20; change one of them, or remove "
+     "global"},
     {BOTH "batch: {accumulate: 4}\n", NULL,
      "run.yaml:3:9: batch.accumulate counts micro-batches, but batch.micro is auto; set batch.micro"},
     {BOTH "batch: {micro: 4, global: 32, accumulate: {0: 8, 4: 4}}\n", NULL,

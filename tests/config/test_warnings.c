@@ -30,6 +30,15 @@ static void test_what_is_hardly_meant_warns(void **state) {
         {"model: {type: gpt2}\ndata: {train: {type: tokens, path: a, border_targets: off}}\n",
          "folder/run.yaml:2:39: data.train.border_targets has no effect while data.train.documents is join; set "
          "documents to apart"},
+        {"model: {type: mlp}\ndata: {train: {type: jsonl, path: a}, missing: mean}\n",
+         "folder/run.yaml:2:48: data.missing.method has no effect: only tables (csv) have missing cells"},
+        {"model: {type: mlp}\ndata: {train: {type: csv, path: a}, missing: {method: mean, value: 3}}\n",
+         "folder/run.yaml:2:61: data.missing.value has no effect: data.missing.method is not constant"},
+        {"model: {type: mlp}\ndata: {train: {type: csv, path: a}, normalize: {fit: first 50 samples}}\n",
+         "folder/run.yaml:2:49: data.normalize.fit has no effect: data.normalize.inputs and data.normalize.targets are "
+         "off"},
+        {BOTH "schedule: {warmup: {start_factor: 0.1}}\n",
+         "folder/run.yaml:3:21: schedule.warmup.start_factor has no effect: the warm-up has no steps"},
         {BOTH "train: {precision: bf16, matmul_precision: medium}\n",
          "folder/run.yaml:3:26: train.matmul_precision affects only f32 and has no effect with precision bf16"},
     };
@@ -39,6 +48,24 @@ static void test_what_is_hardly_meant_warns(void **state) {
         assert_int_equal(an_config_warning_count(c), 1);
         assert_string_equal(an_config_warning(c, 0), cases[i][1]);
         assert_string_equal(an_config_warning(c, 1), "");
+        an_config_destroy(&c);
+    }
+    an_context_destroy(&ctx);
+}
+
+static void test_what_has_an_effect_is_not_warned_of(void **state) {
+    (void)state;
+    static const char *const cases[] = {
+        "model: {type: mlp}\ndata: {train: {type: csv, path: a}, missing: {method: constant, value: 3}}\n",
+        "model: {type: mlp}\ndata: {missing: mean, mixtures: [{type: csv, path: a}, {type: csv, path: b}]}\n",
+        "model: {type: mlp}\ndata: {train: {type: jsonl, path: a}, missing: {method: error, value: 0}}\n",
+        "model: {type: mlp}\ndata: {train: {type: csv, path: a}, normalize: {targets: range, fit: first 50 samples}}\n",
+        (BOTH "schedule: {warmup: {steps: 10%, start_factor: 0.1}}\n"),
+    };
+    an_context *ctx = make_context();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_config *c = config_of(ctx, cases[i]);
+        if (an_config_warning_count(c) != 0) fail_msg("%s", an_config_warning(c, 0));
         an_config_destroy(&c);
     }
     an_context_destroy(&ctx);
@@ -89,6 +116,7 @@ static void test_old_names_are_read_with_a_note(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_hardly_meant_warns),
+        cmocka_unit_test(test_what_has_an_effect_is_not_warned_of),
         cmocka_unit_test(test_one_cycle_has_a_momentum_to_move),
         cmocka_unit_test(test_old_names_are_read_with_a_note),
     };

@@ -52,7 +52,7 @@ static void test_drop_last_drops_them(void **state) {
 
 /* Every sample of every epoch once, in steps that follow each other, whatever the table says. */
 static void test_epochs_are_whole(void **state) {
-    static const an_accumulate_entry table[] = {{0, 8}, {4, 4}, {8, 1}};
+    static const an_accumulate_entry table[] = {{0, 16}, {4, 8}, {8, 2}};
     an_batch_options o;
     an_batch_options_init(&o, sizeof o);
     int64_t step = 0;
@@ -99,7 +99,7 @@ static void test_leaves_cover_a_step(void **state) {
 static void check_rounds(const an_batches *b, int64_t step, int64_t ranks) {
     int64_t taken = 0;
     for (int64_t rank = 0; rank < ranks; rank++) {
-        const an_leaf_set set = {rank, ranks, (b->leaves - rank + ranks - 1) / ranks};
+        const an_leaf_set set = {rank, ranks, (b->leaves - rank + ranks - 1) / ranks, 1};
         const an_batch_part part = an_leaves_part(b, step, &set);
         int64_t at = 0;
         for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(b, &set, &part, &l);) {
@@ -124,7 +124,7 @@ static void check_rounds(const an_batches *b, int64_t step, int64_t ranks) {
 
 /* However the leaves are divided, the parts follow each other, are the whole step, and have room. */
 static void test_parts_are_the_whole_step(void **state) {
-    static const an_accumulate_entry table[] = {{0, 3}, {1, 1}, {3, 2}};
+    static const an_accumulate_entry table[] = {{0, 15}, {1, 5}, {3, 10}};
     static const struct {
         int64_t samples, global, micro, leaves;
         int entries;
@@ -139,16 +139,17 @@ static void test_parts_are_the_whole_step(void **state) {
         o.table = table;
         o.table_count = cases[c].entries;
         const an_batches b = make(cases[c].samples, &o);
-        assert_int_equal(an_leaves_most(&b, &(an_leaf_set){0, 1, b.leaves}), b.global);
+        assert_int_equal(an_leaves_most(&b, &(an_leaf_set){0, 1, b.leaves, b.leaves}), b.global);
         for (int64_t step = 0; step < an_batches_epoch_begin(&b, 5); step++)
             for (int64_t ranks = 1; ranks <= b.leaves; ranks++) {
                 int64_t next = 0;
                 for (int64_t rank = 0; rank < ranks; rank++) {
                     const int64_t begin = rank * b.leaves / ranks, end = (rank + 1) * b.leaves / ranks;
-                    const an_batch_part part = an_leaves_part(&b, step, &(an_leaf_set){begin, 1, end - begin});
+                    const an_batch_part part =
+                        an_leaves_part(&b, step, &(an_leaf_set){begin, 1, end - begin, end - begin});
                     assert_int_equal(part.total, an_batches_at(&b, step).count);
                     assert_int_equal(part.first, next);
-                    assert_in_range(part.n, 0, an_leaves_most(&b, &(an_leaf_set){begin, 1, end - begin}));
+                    assert_in_range(part.n, 0, an_leaves_most(&b, &(an_leaf_set){begin, 1, end - begin, end - begin}));
                     next += part.n;
                 }
                 assert_int_equal(next, an_batches_at(&b, step).count);
@@ -165,9 +166,9 @@ static void test_short_steps_may_have_larger_parts(void **state) {
     o.global = 8;
     o.leaves = 5;
     const an_batches b = make(15, &o);
-    assert_int_equal(an_leaves_part(&b, 0, &(an_leaf_set){2, 1, 1}).n, 1);
-    assert_int_equal(an_leaves_part(&b, 1, &(an_leaf_set){2, 1, 1}).n, 2);
-    assert_int_equal(an_leaves_most(&b, &(an_leaf_set){2, 1, 1}), 2);
+    assert_int_equal(an_leaves_part(&b, 0, &(an_leaf_set){2, 1, 1, 1}).n, 1);
+    assert_int_equal(an_leaves_part(&b, 1, &(an_leaf_set){2, 1, 1, 1}).n, 2);
+    assert_int_equal(an_leaves_most(&b, &(an_leaf_set){2, 1, 1, 1}), 2);
 }
 
 static void refused(an_batch_options o, const char *words) {
@@ -185,7 +186,7 @@ static void test_contradictions_are_written_out(void **state) {
     o.micro = 4;
     o.accumulate = 8;
     o.leaves = 3;
-    refused(o, "global is 64, but micro 4 × accumulate 8 × leaves 3 = 96");
+    refused(o, "global is 64, but micro 4 × accumulate 8 = 32: omit one of them");
     o.accumulate = 0;
     o.leaves = 65;
     refused(o, "65 leaves, but a step has only 64 samples; every leaf needs at least one");

@@ -101,7 +101,7 @@ static an_status arrive(void *user, int form, int region, an_status failed) {
 static void find_unit(const others *o, int unit, size_t *begin, size_t *bytes) {
     an_unit units[256];
     assert_true(o->plan->model->parameter_count <= 256);
-    assert_true(unit < an_units_find(o->plan->model, units, NULL));
+    assert_true(unit < an_units_find(o->plan->model, units, NULL, NULL));
     const size_t size = an_dtype_size(o->plan->sizes.trainable_dtype);
     *begin = (size_t)units[unit].begin * size;
     *bytes = (size_t)(units[unit].end - units[unit].begin) * size;
@@ -221,7 +221,7 @@ static void run_both(pair *p, an_form form, int run, bool gathers, bool scatters
     const bool leave = form == AN_FORM_TRAIN_FIRST && scatters;
     if (leave) {
         an_unit units[256];
-        const int count = an_units_find(o->plan->model, units, NULL);
+        const int count = an_units_find(o->plan->model, units, NULL, NULL);
         assert_int_equal(o->scatters, count);
         assert_int_equal(o->units, (UINT64_C(1) << count) - 1);
         compare_gradients(o, p->whole);
@@ -388,11 +388,11 @@ static void test_regions(void **state) {
             .shard = AN_SHARD_FULL, .recompute = modes[i % 2], .precision = i < 2 ? AN_DTYPE_NONE : AN_DTYPE_BF16};
         wide w = open_wide(&t);
         expect_regions(w.plan, AN_FORM_TRAIN_FIRST,
-                       "the rest of the model, h.0, h.1, h.2, h.3, ln_f, the rest of the model, h.2, h.1, h.0");
+                       "wte.weight, the rest of the model, h.0, h.1, h.2, h.3, ln_f, wte.weight, h.2, h.1, h.0");
         expect_regions(w.plan, AN_FORM_EVALUATE,
-                       "the rest of the model, h.0, h.1, h.2, h.3, ln_f, the rest of the model");
+                       "wte.weight, the rest of the model, h.0, h.1, h.2, h.3, ln_f, wte.weight");
         expect_regions(w.plan, AN_FORM_PREDICT,
-                       "the rest of the model, h.0, h.1, h.2, h.3, ln_f, the rest of the model");
+                       "wte.weight, the rest of the model, h.0, h.1, h.2, h.3, ln_f, wte.weight");
         const int64_t n = w.plan->sizes.trainable_elements / AN_PAGE;
         const int64_t pages = pages_of(w.plan, AN_FORM_TRAIN_FIRST, AN_WEIGHTS_MASTER) +
                               pages_of(w.plan, AN_FORM_TRAIN_FIRST, AN_WEIGHTS_LOW);
@@ -495,7 +495,7 @@ static void test_communication_alone(void **state) {
     an_program_communicate(program, AN_FORM_TRAIN_FIRST, AN_OK);
     set_hooks(w.ctx, NULL);
     assert_int_equal(o.arrived, w.plan->forms[AN_FORM_TRAIN_FIRST]->shard->region_count);
-    assert_int_equal(o.scatters, 6);
+    assert_int_equal(o.scatters, 7);
     FAILS(w.ctx, an_program_run(program, AN_FORM_EVALUATE), AN_ERR_STATE, "nobody gathers them");
     FAILS(w.ctx, an_program_run(program, AN_FORM_TRAIN_NEXT), AN_ERR_ARGUMENT, "does not have this form");
     free(o.gradients);

@@ -337,7 +337,7 @@ static void test_get_and_set(void **state) {
     open_model(&m, AN_DTYPE_BF16);
     part r;
     OK(m.ctx,
-       make_part(&m, &r, AN_SHARD_OPTIMIZER, 5, 2)); /* h.1 begins on this rank: two of the matrix's three pages */
+       make_part(&m, &r, AN_SHARD_OPTIMIZER, 5, 3)); /* h.1 begins on this rank: two of the matrix's three pages */
     an_params *p = r.params;
     /* Ranks give each other what they own (tests/ranks/test_shard.c): alone, only setting works. */
     FAILS(m.ctx, get_or_set(&m, p, matrix, AN_PART_WEIGHT, false, a), AN_ERR_STATE, "divided among 5 ranks");

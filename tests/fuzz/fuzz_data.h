@@ -119,12 +119,14 @@ static inline bool fill_either(memory_file *file, int options, const uint8_t *by
     return compressed;
 }
 
-/* A refusal says what is wrong, and where in a file: "…: byte 12: " or "…: line 3". */
+/* A refusal says what is wrong, and where in a file: "…: byte 12: ", "…: line 3", "…: column 2", or that it concerns
+ * the whole of it: "…: this file has …". */
 static inline void check_refusal(an_status status) {
+    static const char *const places[] = {": byte ", ": before byte ", ": line ", ": column ", ": this file has "};
     const char *message = an_last_error(context);
-    if (status == AN_ERR_PARSE && !strstr(message, ": byte ") && !strstr(message, ": line ") &&
-        !strstr(message, ": before byte "))
-        broken("a refusal without a place");
+    bool placed = status != AN_ERR_PARSE;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) placed = placed || strstr(message, places[i]);
+    if (!placed) broken("a refusal without a place");
     if (status != AN_ERR_PARSE && status != AN_ERR_ARGUMENT && status != AN_ERR_SHAPE && status != AN_ERR_UNKNOWN)
         broken("a refusal of a strange kind");
 }

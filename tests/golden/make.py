@@ -18,12 +18,13 @@ sys.dont_write_bytecode = True  # nothing but data/ is written
 import cases_attention
 import cases_elementwise
 import cases_layer
+import cases_leaves
 import cases_loss
 import cases_model
 import cases_shape
 import pack
 
-MODULES = (cases_elementwise, cases_shape, cases_layer, cases_attention, cases_loss, cases_model)
+MODULES = (cases_elementwise, cases_shape, cases_layer, cases_attention, cases_loss, cases_leaves, cases_model)
 FOLDER = pathlib.Path(__file__).resolve().parent / "data"
 
 

@@ -47,7 +47,7 @@ static void test_dump_after_changes(void **state) {
     an_value copy = an_relu(g, y);
     g->origin = an_graph_result(g, y)->node;
     g->phase = AN_PHASE_BACKWARD;
-    an_grad(g, copy, 1, false);
+    an_grad(g, copy, 1, 0, false);
     g->origin = NULL;
     an_graph_remove(g, an_graph_result(g, gone)->node);
     an_graph_remove(g, an_graph_result(g, unused)->node);

@@ -10,24 +10,9 @@
 enum { SRC, WEIGHTS, DST, TENSORS };
 enum { FORWARD, DIFF_SRC, DIFF_WEIGHTS, KINDS };
 
-static const an_kernel *const kernels[KINDS] = {an_kernels_convolution_avx512, an_kernels_convolution_diff_src_avx512,
-                                                an_kernels_convolution_diff_weights_avx512};
-
 typedef struct {
     int64_t samples, channels, height, width, filters, window, stride, padding, groups;
 } problem;
-
-static inline const an_kernel *portable_of(int kind) {
-    const an_kernel *k = kernels[kind];
-    while (k[1].name) k++;
-    assert_string_equal(k->name, "portable");
-    return k;
-}
-
-static inline const an_kernel *onednn_of(int kind) {
-    assert_string_equal(kernels[kind]->name, "onednn");
-    return kernels[kind];
-}
 
 static inline an_context *make_context(int threads, an_isa isa) {
     an_context_options options;
@@ -98,14 +83,6 @@ static inline void make_call(convolution_call *c, an_context *ctx, const problem
         .ctx = ctx, .attributes = &c->attributes, .src_count = 2, .dst_count = 1, .src = c->src, .dst = c->dst};
 }
 
-static inline bool applies(an_context *ctx, const problem *p, int kind, an_dtype dtype) {
-    convolution_call c;
-    an_tensor tensors[TENSORS];
-    set_shapes(p, kind, dtype, false, tensors);
-    make_call(&c, ctx, p, kind, tensors);
-    return onednn_of(kind)->applies(&c.call);
-}
-
 static inline bool has_level(an_isa isa) {
     return an_isa_highest() >= isa;
 }
@@ -122,5 +99,30 @@ static inline void allocate_tensors(an_tensor *tensors) {
 static inline void free_tensors(an_tensor *tensors) {
     for (int i = 0; i < TENSORS; i++) free(tensors[i].data);
 }
+
+#if defined(__x86_64__)
+static const an_kernel *const kernels[KINDS] = {an_kernels_convolution_avx512, an_kernels_convolution_diff_src_avx512,
+                                                an_kernels_convolution_diff_weights_avx512};
+
+static inline const an_kernel *portable_of(int kind) {
+    const an_kernel *k = kernels[kind];
+    while (k[1].name) k++;
+    assert_string_equal(k->name, "portable");
+    return k;
+}
+
+static inline const an_kernel *onednn_of(int kind) {
+    assert_string_equal(kernels[kind]->name, "onednn");
+    return kernels[kind];
+}
+
+static inline bool applies(an_context *ctx, const problem *p, int kind, an_dtype dtype) {
+    convolution_call c;
+    an_tensor tensors[TENSORS];
+    set_shapes(p, kind, dtype, false, tensors);
+    make_call(&c, ctx, p, kind, tensors);
+    return onednn_of(kind)->applies(&c.call);
+}
+#endif
 
 #endif

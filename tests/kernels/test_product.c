@@ -2,18 +2,21 @@
  * sizes, layouts and threads; jobs that continue sums; the finish hook; and scratch, which is enough for smaller jobs. */
 #include "base/float16.h"
 #include "base/isa.h"
+#include "kernels/product/core_leaves.h"
 #include "kernels/product/core_plan.h"
-#include "support/support.h"
+#include "support/leaf_calls.h"
 
 /* What the other levels' object files give: the headers name those of the base level here. */
-#define LEVEL(suffix)                                                                                          \
-    void an_product_run_f32##suffix(const an_product_job *job);                                                \
-    void an_product_run_f64##suffix(const an_product_job *job);                                                \
-    an_product_operand an_matrix_operand##suffix(an_matrix *matrix);                                           \
-    size_t an_product_scratch##suffix(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, \
-                                      int64_t depth);                                                          \
-    an_product_plan an_product_plan_make##suffix(an_context *ctx, size_t element, int64_t items, int64_t rows, \
-                                                 int64_t columns, int64_t depth);
+#define LEVEL(suffix)                                                                                               \
+    void an_product_run_f32##suffix(const an_product_job *job);                                                     \
+    void an_product_run_f64##suffix(const an_product_job *job);                                                     \
+    an_product_operand an_matrix_operand##suffix(an_matrix *matrix);                                                \
+    size_t an_product_scratch##suffix(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns,      \
+                                      int64_t depth);                                                               \
+    an_product_plan an_product_plan_make##suffix(an_context *ctx, size_t element, int64_t items, int64_t rows,      \
+                                                 int64_t columns, int64_t depth, int64_t pieces, int slots);        \
+    size_t an_product_leaf_scratch##suffix(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, \
+                                           int64_t depth, const an_leaf_cut *leaves);
 #if defined(__x86_64__)
 LEVEL(_avx2)
 LEVEL(_avx512)
@@ -27,17 +30,19 @@ typedef struct {
     an_product_operand (*operand)(an_matrix *matrix);
     size_t (*scratch)(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth);
     an_product_plan (*plan)(an_context *ctx, size_t element, int64_t items, int64_t rows, int64_t columns,
-                            int64_t depth);
+                            int64_t depth, int64_t pieces, int slots);
+    size_t (*leaf_scratch)(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth,
+                           const an_leaf_cut *leaves);
 } level;
 
 static const level levels[] = {
     {"base", AN_ISA_BASE, false, an_product_run_f32, an_product_run_f64, an_matrix_operand, an_product_scratch,
-     an_product_plan_make},
+     an_product_plan_make, an_product_leaf_scratch},
 #if defined(__x86_64__)
     {"avx2", AN_ISA_AVX2, true, an_product_run_f32_avx2, an_product_run_f64_avx2, an_matrix_operand_avx2,
-     an_product_scratch_avx2, an_product_plan_make_avx2},
+     an_product_scratch_avx2, an_product_plan_make_avx2, an_product_leaf_scratch_avx2},
     {"avx512", AN_ISA_AVX512, true, an_product_run_f32_avx512, an_product_run_f64_avx512, an_matrix_operand_avx512,
-     an_product_scratch_avx512, an_product_plan_make_avx512},
+     an_product_scratch_avx512, an_product_plan_make_avx512, an_product_leaf_scratch_avx512},
 #endif
 };
 enum { LEVELS = sizeof levels / sizeof levels[0] };
@@ -467,7 +472,8 @@ static void test_scratch(void **state) {
             const level *l = &levels[i % (uint64_t)count];
             bool f64 = i / 3 % 2;
             size_t given = l->scratch(ctx, f64, large[0], large[1], large[2], large[3]);
-            size_t needed = l->plan(ctx, f64 ? 8 : 4, small[0], small[1], small[2], small[3]).bytes;
+            size_t needed =
+                l->plan(ctx, f64 ? 8 : 4, small[0], small[1], small[2], small[3], an_product_pieces(small[3]), 1).bytes;
             if (needed > given)
                 fail_msg("%s %s: %lld x %lld x %lld x %lld needs %zu bytes, but %lld x %lld x %lld x %lld gives %zu",
                          l->name, f64 ? "f64" : "f32", (long long)small[0], (long long)small[1], (long long)small[2],
@@ -478,12 +484,60 @@ static void test_scratch(void **state) {
     }
 }
 
+/* The same for jobs with leaves, of which there may be fewer too: pieces, slots and the sums. */
+static void test_leaf_scratch(void **state) {
+    (void)state;
+    enum { TRIES = 5000, LEAVES = 300, ROWS = 3000 };
+    const int count = machine_levels();
+    void *memory = malloc(LEAVES * 1000);
+    for (int threads = 1; threads <= 8; threads *= 2) {
+        an_context *ctx = NULL;
+        an_context_options options;
+        an_context_options_init(&options, sizeof options);
+        options.threads = threads;
+        assert_int_equal(an_context_create(&ctx, &options), AN_OK);
+        for (uint64_t i = 0; i < TRIES; i++) {
+            int64_t large[5], small[5]; /* leaves, samples, rows of a sample, rows and columns of dst */
+            static const int64_t most[] = {LEAVES, 300, 600, ROWS, ROWS};
+            for (uint64_t j = 0; j < 5; j++) {
+                const double x = noise(10 * i + j) / 2 + 0.5, y = noise(10 * i + 5 + j) / 2 + 0.5;
+                large[j] = (int64_t)exp(x * log((double)most[j]) + 1e-9);
+                small[j] = i % 2 || j == 2 ? large[j] : 1 + (int64_t)(y * (double)(large[j] - 1));
+            }
+            const level *l = &levels[i % (uint64_t)count];
+            const bool f64 = i / 3 % 2;
+            const an_leaf_cut known = {.count = large[0], .samples = large[1]};
+            an_leaf_cut leaves = leaf_cut_make(small[0], small[1], i / 5 % 3 ? i : 0);
+            const int64_t depth = small[1] * small[2];
+            const size_t bytes = an_product_cut_bytes(depth, &leaves);
+            assert_true(bytes <= LEAVES * 1000);
+            const an_product_cut cut = an_product_cut_make(depth, &leaves, memory);
+            assert_true(cut.count <= an_product_most_pieces(depth, &leaves));
+            assert_true(cut.slots <= an_product_most_slots(depth, &leaves));
+            const size_t given = l->leaf_scratch(ctx, f64, 1, large[3], large[4], large[1] * large[2], &known);
+            const size_t needed =
+                bytes + l->plan(ctx, f64 ? 8 : 4, 1, small[3], small[4], depth, cut.count, cut.slots).bytes;
+            if (needed > given)
+                fail_msg(
+                    "%s %s: %lld leaves of %lld samples of %lld, %lld x %lld, need %zu bytes, but %lld of %lld, %lld x "
+                    "%lld give %zu",
+                    l->name, f64 ? "f64" : "f32", (long long)small[0], (long long)small[1], (long long)small[2],
+                    (long long)small[3], (long long)small[4], needed, (long long)large[0], (long long)large[1],
+                    (long long)large[3], (long long)large[4], given);
+            leaf_cut_free(&leaves);
+        }
+        an_context_destroy(&ctx);
+    }
+    free(memory);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_edge), cmocka_unit_test(test_every_layout),
-        cmocka_unit_test(test_every_cut),  cmocka_unit_test(test_fused_levels_agree),
-        cmocka_unit_test(test_accumulate), cmocka_unit_test(test_finish),
-        cmocka_unit_test(test_zero_depth), cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_every_edge),   cmocka_unit_test(test_every_layout),
+        cmocka_unit_test(test_every_cut),    cmocka_unit_test(test_fused_levels_agree),
+        cmocka_unit_test(test_accumulate),   cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_zero_depth),   cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_leaf_scratch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

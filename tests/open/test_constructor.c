@@ -133,7 +133,6 @@ static result run_calls(an_context *ctx, int64_t steps) {
     an_dataset *training = open_text(ctx, 0, 0.9, NULL), *evaluation = open_text(ctx, 0.9, 1, training);
     an_graph *graph = build_model(ctx, training);
     batch.global = GLOBAL;
-    batch.leaves = 1;
     options.batch = &batch;
     TRY(an_batches_create(&batches, ctx, an_dataset_count(training), &batch));
     options.steps = steps_of(ctx, batches, steps);

@@ -18,9 +18,10 @@ enum { STEPS = 20, WIDTH = 64, HIDDEN = 96, CONTEXT = 24, VOCABULARY = 70, GENER
     "type: llama, layers: 2, heads: 4, kv_heads: 2, width: 64, hidden: 96, context: 24, vocabulary: 70, tied: on"
 #define LLAMA "model: {" SIZES "}\n"
 #define FROM(path) "model: {" SIZES ", init: {from: " path "}}\n"
-#define DATA                                                                \
+#define DATA_IN(batch)                                                      \
     "data: {train: {type: tokens, path: tokens.bin}}\nsave: {every: off}\n" \
-    "batch: {global: 4, leaves: 4}\noptimizer: {lr: 1e-2, weight_decay: 0.1}\n"
+    "batch: {global: 4, leaves: 4" batch "}\noptimizer: {lr: 1e-2, weight_decay: 0.1}\n"
+#define DATA DATA_IN("")
 #define REST DATA "run: {dir: run, steps: 20}\n"
 #define ADAPTER(more) "lora: {targets: [q_proj, gate_proj, down_proj], rank: 5, alpha: 10, " more "}\n"
 #define DORA(more) ADAPTER("dora: on" more)
@@ -200,6 +201,27 @@ static void test_one_hash(void **state) {
             assert_string_equal(first, other);
             an_trainer_destroy(&t);
         }
+}
+
+/* Quotients of a magnitude's gradient are added, so a pass may have all leaves. */
+static void test_leaves_together(void **state) {
+    (void)state;
+    static const char *const ways[][2] = {
+        {run_bf16, FROM("base") DATA_IN(", micro: 1") "run: {dir: run, steps: 20}\n" DORA("") PRECISION("bf16")},
+        {FROM("base") REST DORA("") PRECISION("f32"),
+         FROM("base") DATA_IN(", micro: 2") "run: {dir: run, steps: 20}\n" DORA("") PRECISION("f32")},
+    };
+    char first[AN_HASH_TEXT] = "", other[AN_HASH_TEXT];
+    save_base();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        begin();
+        an_trainer *t = open_run(ways[i][0]);
+        assert_null(an_plan_one_leaf(t->plan));
+        an_trainer_destroy(&t);
+        hash_whole(ways[i][0], first);
+        hash_whole(ways[i][1], other);
+        assert_string_equal(first, other);
+    }
 }
 
 static void train_rank(one_rank *r) {
@@ -384,6 +406,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_start, setup, teardown),
         cmocka_unit_test_setup_teardown(test_zeros, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_hash, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_leaves_together, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generation, setup, teardown),

@@ -41,6 +41,17 @@ static void expect_metrics(an_trainer *trainer, const char *expected) {
     an_trainer_close(&trainer);
 }
 
+/* With several targets, R² is around one mean of all: it is for who asks. */
+static void test_r2_of_several_targets_is_asked_for(void **state) {
+    (void)state;
+#define PAIRS "{type: csv, path: pairs.csv, targets: [y, z]}"
+#define PAIRS_RUN(more) "model: {type: mlp}\ndata: {train: " PAIRS ", eval: " PAIRS "}\n" REST more
+    write_text("pairs.csv", "x,y,z\n1,1000,1\n2,1001,0\n3,1002,1\n4,1003,0\n");
+    expect_metrics(open_run(PAIRS_RUN("")), "val_loss val_mae");
+    expect_metrics(open_run(PAIRS_RUN("eval: {metrics: [loss, r2]}\n")), "val_loss val_r2");
+    expect_metrics(open_run(PAIRS_RUN("eval: {best: val_r2}\n")), "val_loss val_mae");
+}
+
 static void test_metrics_fit_the_model(void **state) {
     (void)state;
     write_sums();
@@ -163,6 +174,7 @@ int main(void) {
         cmocka_unit_test(test_classes_that_training_never_sees),
         cmocka_unit_test(test_first_samples_only),
         cmocka_unit_test(test_metrics_fit_the_model),
+        cmocka_unit_test(test_r2_of_several_targets_is_asked_for),
         cmocka_unit_test(test_norms_add_up),
         cmocka_unit_test(test_norms_of_a_language_model),
     };

@@ -156,7 +156,8 @@ static void test_batch_norm_looks_at_the_micro_batches_of_a_run(void **state) {
         {ROWS "run: {epochs: 1}\nbatch: {global: 96}\n", NULL},
         {ROWS "run: {epochs: 1}\nbatch: {global: 95}\n", ALONE},
         {ROWS "run: {steps: 1}\nbatch: {global: 95}\n", NULL},
-        {ROWS "run: {epochs: 1}\nbatch: {global: 96, micro: 19}\n", ALONE},
+        {ROWS "run: {epochs: 1}\nbatch: {global: 96, micro: 19}\n", NULL}, /* six leaves of 16 */
+        {ROWS "run: {epochs: 1}\nbatch: {global: 96, leaves: 1, micro: 19}\n", ALONE},
         {ROWS "run: {epochs: 1}\nbatch: {global: 66, leaves: 2, micro: 32}\n", ALONE},
         {ROWS "run: {epochs: 3}\nbatch: {micro: 19, accumulate: {0: 4, 2: 5}}\n", ALONE},
         {"model: {type: mlp}\n" SUMS "run: {epochs: 1}\nbatch: {global: 95}\n", NULL},

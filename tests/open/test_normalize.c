@@ -87,6 +87,25 @@ static void test_statistics_are_those_of_the_first_samples(void **state) {
     }
 }
 
+/* Columns that f32 has too few digits for are named: 1e9 and 1e9 + 30 are the same number. */
+static void test_numbers_that_f32_cannot_tell_apart(void **state) {
+    (void)state;
+    static const char note[] = "2 of 4 inputs vary too little around a large number for f32, which has 7 digits; set "
+                               "data.train.dtype to f64, or subtract that number: steps, same\n";
+    FILE *file = fopen("large.csv", "w");
+    assert_non_null(file);
+    fprintf(file, "steps,same,fine,five,y\n");
+    for (int i = 0; i < 100; i++) fprintf(file, "%d,%d,%d,5,%d\n", 1000000000 + i, 1000000000 + i % 9, 1000000 + i, i);
+    fclose(file);
+    an_trainer *trainer = open_run(RUN("fitted-large", "train: {type: csv, path: large.csv}, normalize: standard", ""));
+    if (!strstr(an_trainer_notes(trainer), note)) fail_msg("%s", an_trainer_notes(trainer));
+    an_trainer_close(&trainer);
+    trainer =
+        open_run(RUN("fitted-larger", "train: {type: csv, path: large.csv, dtype: f64}, normalize: standard", ""));
+    if (strstr(an_trainer_notes(trainer), "f32")) fail_msg("%s", an_trainer_notes(trainer));
+    an_trainer_close(&trainer);
+}
+
 static an_evaluation evaluate(an_trainer *trainer) {
     an_evaluation e;
     an_evaluation_init(&e, sizeof e);
@@ -267,6 +286,12 @@ static void test_initial_weights_bring_theirs(void **state) {
                             DATA ", normalize: {inputs: standard, targets: standard, fit: first 20 samples}"));
     get_state(trainer, "normalize.input.mean", 1, &three, again);
     assert_memory_equal(mean, again, sizeof mean);
+    for (int end = 0; end < 2; end++) {
+        char note[96];
+        snprintf(note, sizeof note, "data.normalize: means and scales of the %ss are those of ",
+                 end ? "target" : "input");
+        if (!strstr(an_trainer_notes(trainer), note)) fail_msg("%s", an_trainer_notes(trainer));
+    }
     an_trainer_close(&trainer);
     refused(BITS("taken-plain", "0", "{type: mlp, hidden: [16], init: {from: source}}", DATA), AN_ERR_ARGUMENT,
             "normalize.input.mean");
@@ -418,6 +443,7 @@ static void test_warns_of_scales(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(statistics_are_those_of_the_first_samples),
+        TEST(numbers_that_f32_cannot_tell_apart),
         TEST(units_that_are_far_apart_are_learned),
         TEST(physical_units),
         TEST(one_hash),

@@ -123,7 +123,7 @@ static void test_csv_run_learns(void **state) {
                  "model: {type: mlp, hidden: [16], activation: tanh}\n"
                  "data: {train: {type: csv, path: sums.csv, dtype: f64}, eval: {type: csv, path: sums.csv, "
                  "dtype: f64}}\n"
-                 "batch: {micro: 4, accumulate: 2, leaves: 2}\n"
+                 "batch: {micro: 4, accumulate: 4, leaves: 2}\n"
                  "optimizer: {lr: 1e-2}\n");
     assert_int_equal(an_trainer_steps(trainer), 40 * 8); /* 120 samples by 16: eight steps, the last of 8 */
     train(trainer);

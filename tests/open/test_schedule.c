@@ -183,6 +183,11 @@ static void test_mistakes_have_their_place(void **state) {
             "run.yaml:4:42: a warm-up of 4 steps and 7 steps at the peak leave nothing of 10 steps");
     refused(MODEL "schedule: {type: sequence, milestones: [20 steps, 1%], parts: [constant, linear, cosine]}\n",
             AN_ERR_ARGUMENT, "but each milestone must be later than the one before");
+    refused(
+        MODEL "run: {steps: 10}\nschedule: {type: sequence, milestones: [75%, 78%], parts: [linear, linear, linear]}\n",
+        AN_ERR_ARGUMENT,
+        "run.yaml:4:40: milestones 1 and 2 of 10 steps are after 8 and 8 steps, but each milestone must be later than "
+        "the one before");
 }
 
 int main(void) {

@@ -57,6 +57,7 @@ for case in 'plain KILL 9 1' 'supervised SEGV 11 0'; do
         "${anneal[@]}" train small.yaml --set run.dir="$folder" "${more[@]}" >busy.out 2>busy.err || busy=$?
         [ $busy = 1 ] && grep -q 'is already training in this folder' busy.err || fail "a folder that is in use: $busy, $(cat busy.err)"
     fi
+    mkdir "$folder/outcome.json-$process.new" # as on a full disk, nothing can be written beside the file
     dies "$name" "$rank"
     [ "$code" = $((128 + number)) ] || fail "$how: exit code $code after signal $number"
     says "rank $rank \(process [0-9]+\) has died $place"

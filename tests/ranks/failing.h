@@ -79,7 +79,7 @@ static inline an_status make_trainer(one_rank *r) {
     an_batch_options batch;
     an_batch_options_init(&batch, sizeof batch);
     batch.micro = 1;
-    batch.accumulate = strategy >= AN_SHARD_GRADIENTS ? 1 : 2; /* from there on, a leaf is one micro-batch */
+    batch.accumulate = strategy >= AN_SHARD_GRADIENTS ? 4 : 8; /* from there on, a leaf is one micro-batch */
     batch.leaves = 4;
     an_trainer_options options;
     an_trainer_options_init(&options, sizeof options);

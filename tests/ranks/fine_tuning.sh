@@ -9,9 +9,9 @@ shift $(($# < 2 ? $# : 2))
 libraries=("${@:-openmpi}")
 [ $# -gt 0 ] || libraries=(openmpi mpich)
 export OMP_WAIT_POLICY=passive
-# All processes of a start: launchers put ranks into groups of their own, but all are in its session.
-started() { { ps -o stat=,pid= --sid "$1" || true; } | awk '$1 !~ /^Z/ { print $2 }'; }
-at_end() { [ -z "$process" ] || kill -KILL $(started "$process") 2>/dev/null || true; }
+# All processes of a start, which have its name in their environments: MPICH puts each rank into a session of its own.
+started() { { grep -slz "^FINE_TUNING_START=$1\$" /proc/[0-9]*/environ || true; } | cut -d/ -f3; }
+at_end() { [ -z "$process" ] || kill -KILL $(started "$$.$starts") 2>/dev/null || true; }
 hash_of() { field "$1/summary.json" 'd["state_hash"]'; }
 
 python3 - "$tree" <<'END'
@@ -100,21 +100,21 @@ while [ $kills -lt "$wanted" ]; do
             2) launch=("$tree/tests/comm/mpirun.sh" "${libraries[0]}" 2 "${anneal[@]}" train $name.yaml --set ranks.shard=full --set ranks.threads=1) ;;
             3) launch=("$tree/tests/comm/mpirun.sh" "${libraries[-1]}" 2 "${anneal[@]}" train $name.yaml --set ranks.shard=none --set ranks.threads=1) ;;
             esac
-            setsid "${launch[@]}" --set run.dir=killed --set save.every='2 steps' --set save.keep_last=2 >out 2>err &
+            FINE_TUNING_START=$$.$starts setsid "${launch[@]}" --set run.dir=killed --set save.every='2 steps' --set save.keep_last=2 >out 2>err &
             process=$!
             victims=
             if [ $kills -lt "$wanted" ]; then
                 wait_ms=$((RANDOM % lasts + lasts / 3))
                 sleep "$((wait_ms / 1000)).$(printf '%03d' $((wait_ms % 1000)))"
-                victims=$(started $process)
+                victims=$(started $$.$starts)
                 [ -z "$victims" ] || kill -KILL $victims 2>/dev/null || true
             fi
             code=0
             { wait $process; } 2>/dev/null || code=$?
             [ $code = 0 ] || [ -n "$victims" ] || fail "$name: a start that nobody killed ended with $code"
             [ $code = 0 ] || kills=$((kills + 1))
-            session=$process process=
-            is_over() { [ -z "$(started $session)" ]; }
+            process=
+            is_over() { [ -z "$(started $$.$starts)" ]; }
             until_true 30 is_over || fail "ranks that were killed are still there"
         done
         same $name killed "after kills"

@@ -84,7 +84,17 @@ same() {
 # has PMIX_RANK and PMIX_NAMESPACE (slurm.pmix.JOB.STEP), but no variable of PMIx has the size. With --mpi=pmi2, which MPICH needs, it
 # has PMI_RANK, PMI_SIZE and PMI_FD. With --mpi=none it has none of these, and every process is rank 0 of 1.
 # tests/comm/mpirun.sh says what HWLOC_COMPONENTS is for; `anneal train -n` below has to do without.
-HWLOC_COMPONENTS=-opencl srun --mpi=pmix --overcommit -n 4 "${train[@]}" --set run.dir=srun >out 2>err || fail "srun ended with $?"
+train_on_four() { HWLOC_COMPONENTS=-opencl exec srun --mpi=pmix --overcommit -n 4 "${train[@]}" "$@" >out 2>err; }
+# The run stops when `anneal stop` asks for it, as outcome.json says, and another srun goes on from its checkpoint.
+train_on_four --set run.dir=srun --set log.every='1 steps' &
+process=$!
+trains() { grep -qs '"step"' srun/metrics.jsonl; }
+until_true 60 trains || fail "srun trains nothing"
+"${anneal[@]}" stop srun >stop.out 2>&1 || fail "anneal stop ended with $?: $(cat stop.out)"
+wait $process || fail "srun ended with $? after anneal stop"
+process=
+[ "$(field srun/outcome.json 'd["end"], d["reason"]')" = 'stopped on request anneal stop' ] || fail "outcome.json says something else"
+(train_on_four --set run.dir=srun --set log.every='1 steps') || fail "srun ended with $? when it went on"
 same srun
 
 # --- a batch job that is interrupted ---
@@ -93,7 +103,8 @@ cat >job.sh <<J
 #!/usr/bin/env bash
 #SBATCH --ntasks=4 --overcommit --output=job.log
 #SBATCH --signal=B:USR1@300 --requeue --open-mode=append --no-kill
-${train[*]} --set run.dir=batch --supervise -n 4 & p=\$!
+# Behind others: on a busy machine Slurm takes seconds to pass a signal on, and the run must not be over by then.
+nice -n 19 ${train[*]} --set run.dir=batch --supervise -n 4 & p=\$!
 trap 'kill -USR1 \$p' USR1
 # Once, as soon as it trains, the signal that Slurm sends 300 seconds before the end of the job's time. From here, as on a busy machine the test may see nothing of a job until it is over.
 { until grep -qs '"step"' batch/metrics.jsonl; do sleep 0.05; done; mkdir asked && scancel --batch --signal=USR1 \$SLURM_JOB_ID; } &

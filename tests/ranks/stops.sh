@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Stops and starts under launchers: a request to stop gives a checkpoint and exit code 75 although the launcher passes no signal on, and a rank that stops or dies while it starts is named and
 # nothing is left behind.
-#   stops.sh MPI SCENARIO TIMES [REPORT_AFTER]
+#   stops.sh MPI SCENARIO TIMES [REPORT_AFTER [LATE]]
 # SCENARIO: requests (TERM, INT, USR1 and `anneal stop`, of -n and of --supervise, TIMES each), before (the same before the first step), second (a second TERM ends all at once),
 # stopped, killed (one of the ranks, at TIMES moments of the start), leader (the leader is killed at as many), bare (`anneal stop` under mpirun itself).
 # The launcher is a script that starts the real one, ignores signals, and can stop or kill a rank so many milliseconds after it was started. REPORT_AFTER: ranks.report_after, in seconds; a rank
-# is to be named 5 s after that. With STOPS_DONE=FILE, what has passed is noted there and not done again.
+# is to be named LATE seconds after that: 5 is what we promise of a machine that is not overloaded; beside other tests,
+# seconds say nothing about the code, so CI allows more. With STOPS_DONE=FILE, what has passed is noted there and not done again.
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
-mpi=$1 scenario=$2 times=$3 report_after=${4:-10}
+mpi=$1 scenario=$2 times=$3 report_after=${4:-10} late=${5:-5}
 ranks=${RANKS:-3}
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 launcher "$mpi" $ranks
@@ -106,7 +107,7 @@ is_stopped() {
     step=$(field run/outcome.json 'd["step"]')
     [ "$step" -le "$1" ] || fail "$kind $way: asked before step $1, it stopped after step $step"
     [ -e "run/checkpoints/step-$(printf %08d "$step")-1" ] || fail "$kind $way: no checkpoint of step $step"
-    until_true 15 nothing_is_left || fail "$kind $way: processes are left: $(marked)"
+    until_true 60 nothing_is_left || fail "$kind $way: processes are left: $(marked)"
 }
 
 # One step may end while this script looks; one is under way, and all ranks agree in the next.
@@ -156,7 +157,7 @@ second() {
         kill -TERM "$process" 2>/dev/null || true
         ends
         [ "$code" = 143 ] || [ "$code" = 75 ] || fail "a second TERM: exit code $code" # 75: the checkpoint came first
-        until_true 15 nothing_is_left || fail "a second TERM: processes are left: $(marked)"
+        until_true 60 nothing_is_left || fail "a second TERM: processes are left: $(marked)"
         note_done "$i"
     done
 }
@@ -176,13 +177,14 @@ disturb() {
         start $way --set "ranks.timeout=$((report_after + 2))s"
         until_true 60 test -s victim || fail "rank $VICTIM was not disturbed"
         began=$(milliseconds)
-        until_true $((report_after + 10)) named "$VICTIM" || fail "rank $VICTIM, ${1} after $MOMENT s, is not named"
+        until_true $((report_after + late + 5)) named "$VICTIM" || fail "rank $VICTIM, ${1} after $MOMENT s, is not named"
         took=$(($(milliseconds) - began))
-        [ "$took" -le $(((report_after + 5) * 1000)) ] || fail "rank $VICTIM, ${1} after $MOMENT s, is named after $took ms"
+        [ "$took" -le $(((report_after + late) * 1000)) ] || fail "rank $VICTIM, ${1} after $MOMENT s, is named after $took ms"
         [ "$took" -le $slowest ] || slowest=$took
         ends
         [ "$code" != 0 ] && [ "$code" != 75 ] || fail "rank $VICTIM, ${1} after $MOMENT s: exit code $code"
-        until_true 15 nothing_is_left || fail "rank $VICTIM, ${1} after $MOMENT s: processes are left: $(marked)"
+        until_true 60 nothing_is_left || fail "rank $VICTIM, ${1} after $MOMENT s: processes are left: $(marked)"
+        ! grep -q 'while ""' err || fail "rank $VICTIM, ${1} after $MOMENT s: it does not say what the rank was doing"
         note_done "$i"
     done
     unset VICTIM
@@ -197,7 +199,7 @@ leader() {
         sleep "$(awk "BEGIN { print ($i - 1) * ${SPAN:-1.5} / $times }")"
         kill -KILL "$process"
         ends
-        until_true 15 nothing_is_left || fail "the leader killed, moment $i: processes are left: $(marked)"
+        until_true 60 nothing_is_left || fail "the leader killed, moment $i: processes are left: $(marked)"
         note_done "$i"
     done
 }

@@ -12,6 +12,7 @@ enum { MOST = 4, CULPRITS = 2, STEPS_BEFORE = 2, ATTEMPTS = 3 };
 
 static int stride = 5, rank_count, host_ranks;
 static const char *strategy;
+static bool adds;   /* a leaf is two micro-batches also where ranks divide gradients, which each rank adds first */
 static int culprit; /* rank 0, or one that has a round without a leaf where there are rounds */
 static int offset;  /* what a stride leaves out differs between strategies and ranks */
 
@@ -162,14 +163,14 @@ static void write_files(void) {
     fclose(file);
     file = fopen("errors.yaml", "w");
     assert_non_null(file);
-    /* From `gradients` on, a leaf is one micro-batch. With 4 leaves, rank 0 has two and the others have a round without one; so it is with 6 leaves on the hosts of a hybrid. */
+    /* From `gradients` on, a leaf is one micro-batch, unless a rank adds them. With 4 leaves, rank 0 has two and the others have a round without one; so it is with 6 leaves on the hosts of a hybrid. */
     const bool rounds = strcmp(strategy, "none") != 0 && strcmp(strategy, "optimizer") != 0;
     fprintf(file,
             "run: {dir: run-errors, steps: 20, seed: 5}\nmodel: {type: mlp, hidden: [9, 7], dropout: 0.1}\n"
             "data: {train: {type: csv, path: rows.csv, inputs: [a, b], targets: [sum]}, threads: 0}\n"
             "batch: {micro: 1, accumulate: %d, leaves: %d}\ntrain: {precision: f32}\n"
             "ranks: {shard: %s, unit: {min_elements: 1}}\n",
-            rounds ? 1 : 2, is_hybrid() ? 6 : 4, strategy);
+            (rounds && !adds ? 1 : 2) * (is_hybrid() ? 6 : 4), is_hybrid() ? 6 : 4, strategy);
     fclose(file);
 }
 
@@ -299,8 +300,14 @@ static int divide(void **state) {
     return 0;
 }
 
-static int run_strategy(const char *name) {
-    strategy = name;
+typedef struct {
+    const char *name, *strategy;
+    bool adds;
+} way;
+
+static int run_way(const way *w) {
+    strategy = w->strategy;
+    adds = w->adds;
     rank_count = is_hybrid() ? 4 : 3;
     (void)divide(NULL);
     write_files();
@@ -312,14 +319,20 @@ static int run_strategy(const char *name) {
         cmocka_unit_test_setup_teardown(every_instruction, share, divide),
         cmocka_unit_test_setup_teardown(every_message, share, divide),
     };
-    return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+    return cmocka_run_group_tests_name(w->name, tests, NULL, NULL);
 }
 
 int main(int argc, char **argv) {
-    static const char *const all[] = {"none", "optimizer", "gradients", "full", "hybrid"};
+    static const way ways[] = {{"none", "none", false},           {"optimizer", "optimizer", false},
+                               {"gradients", "gradients", false}, {"full", "full", false},
+                               {"hybrid", "hybrid", false},       {"gradients-adds", "gradients", true},
+                               {"full-adds", "full", true}};
     int failed = 0;
     if (argc > 1) stride = (int)strtol(argv[1], NULL, 10);
-    for (int i = 2; i < argc; i++) failed += run_strategy(argv[i]);
-    for (size_t i = 0; i < sizeof all / sizeof *all && argc < 3; i++) failed += run_strategy(all[i]);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        bool is_asked = argc < 3;
+        for (int k = 2; k < argc; k++) is_asked |= !strcmp(argv[k], ways[i].name);
+        if (is_asked) failed += run_way(&ways[i]);
+    }
     return failed;
 }

@@ -21,15 +21,42 @@ enum { STEPS = 9, MOST_NORMS = 64 };
 
 static const struct {
     const char *name, *text;
+    const char *accumulate; /* of strategies that divide gradients; NULL: auto */
+    bool is_of_rounds;      /* it is for these strategies */
 } configs[] = {
-    {"mlp", MLP("f32", "model: {type: mlp, hidden: [80, 50, 40], dropout: 0.1}\nbatch: {global: 16, leaves: 8}\n")},
-    {"f64", MLP("f64", "model: {type: mlp, hidden: [80, 50]}\nbatch: {global: 13, leaves: 11}\n")},
-    {"gpt-f32", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\n")},
-    {"gpt-bf16", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n")},
-    {"rounded", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\nranks: {precision: {reduce: bf16}}\n")},
-    {"lora", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n"
-                 "lora: {targets: [c_attn, c_fc], rank: 4, dropout: 0.1}\n")},
-    {"joined", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16}\nranks: {unit: {min_elements: 60000}}\n")},
+    {"mlp", MLP("f32", "model: {type: mlp, hidden: [80, 50, 40], dropout: 0.1}\nbatch: {global: 16, leaves: 8}\n"),
+     NULL, false},
+    {"f64", MLP("f64", "model: {type: mlp, hidden: [80, 50]}\nbatch: {global: 13, leaves: 11}\n"), NULL, false},
+    {"gpt-f32", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\n"), NULL, false},
+    {"gpt-bf16", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n"), NULL, false},
+    {"rounded", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: f32}\nranks: {precision: {reduce: bf16}}\n"),
+     NULL, false},
+    {"lora",
+     GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n"
+         "lora: {targets: [c_attn, c_fc], rank: 4, dropout: 0.1}\n"),
+     NULL, false},
+    /* Leaves of 2 samples: two or four of them in a micro-batch, or two micro-batches a leaf; a step has 8, 5 or 16 leaves. */
+    {"pairs",
+     MLP("f32", "model: {type: mlp, hidden: [80, 50, 40], dropout: 0.1}\nbatch: {global: 16, leaves: 8, micro: 4}\n"),
+     NULL, true},
+    {"pairs-sent", MLP("f32", "model: {type: mlp, hidden: [80, 50]}\nbatch: {global: 16, leaves: 8, micro: 4}\n"),
+     "off", true},
+    {"fours-sent", GPT("batch: {global: 16, leaves: 8, micro: 8}\ntrain: {precision: f32}\n"), "off", true},
+    {"all-sent", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16}\n"), "off", true},
+    {"uneven-sent", MLP("f64", "model: {type: mlp, hidden: [80, 50]}\nbatch: {global: 13, leaves: 11, micro: 3}\n"),
+     "off", true},
+    {"uneven", MLP("f64", "model: {type: mlp, hidden: [80, 50]}\nbatch: {global: 13, leaves: 11, micro: 3}\n"), "on",
+     true},
+    {"parts", MLP("f32", "model: {type: mlp, hidden: [80, 50, 40]}\nbatch: {global: 16, leaves: 8, micro: 1}\n"), NULL,
+     true},
+    {"gpt-parts", GPT("batch: {global: 32, leaves: 8, micro: 1}\ntrain: {precision: bf16, recompute: block}\n"), NULL,
+     true},
+    {"gpt-parts-rounded",
+     GPT("batch: {global: 16, leaves: 8, micro: 1}\ntrain: {precision: f32}\nranks: {precision: {reduce: bf16}}\n"),
+     NULL, true},
+    {"gpt-added", GPT("batch: {global: 16, leaves: 16, micro: 2}\ntrain: {precision: f32}\n"), "on", true},
+    {"joined", GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16}\nranks: {unit: {min_elements: 60000}}\n"),
+     NULL, false},
 };
 
 static void write_data(void) {
@@ -184,13 +211,15 @@ static void expect(const char *what, const outcome *o, const outcome *expected) 
     if (strcmp(o->state, expected->state) != 0) fail_msg("%s: another state", what);
 }
 
-/* The config with its strategy. */
-static void write_config(const char *config, const char *shard) {
-    const char *ranks = strstr(config, "ranks: {");
+/* A config with its strategy. */
+static void write_config(size_t index, const char *shard) {
+    const char *config = configs[index].text, *ranks = strstr(config, "ranks: {");
+    const bool divides = strcmp(shard, "none") != 0 && strcmp(shard, "optimizer") != 0;
     FILE *file = fopen("config.yaml", "w");
     assert_non_null(file);
-    fprintf(file, "%.*sranks: {shard: %s%s", (int)(ranks ? ranks - config : (long)strlen(config)), config, shard,
-            ranks ? ", " : "}\n");
+    fprintf(file, "%.*sranks: {shard: %s", (int)(ranks ? ranks - config : (long)strlen(config)), config, shard);
+    if (divides && configs[index].accumulate) fprintf(file, ", accumulate: %s", configs[index].accumulate);
+    fputs(ranks ? ", " : "}\n", file);
     if (ranks) fputs(ranks + strlen("ranks: {"), file);
     fclose(file);
 }
@@ -215,7 +244,7 @@ static void check_strategy(size_t config, const char *shard, int count, int host
     training all = {.checks_plan = host == 1 || host < count};
     char what[128];
     snprintf(what, sizeof what, "%s, %s, %d ranks, %d a host", configs[config].name, shard, count, host);
-    write_config(configs[config].text, shard);
+    write_config(config, shard);
     run_ranks_on(ranks, count, host, train, &all, NULL);
     for (int k = 0; k < count; k++) {
         if (*ranks[k].error) fail_msg("%s: %s", what, ranks[k].error);
@@ -230,7 +259,7 @@ static void check_strategy(size_t config, const char *shard, int count, int host
 static void run_alone(size_t config, outcome *expected) {
     one_rank ranks[1];
     training all = {0};
-    write_config(configs[config].text, "none");
+    write_config(config, "none");
     run_ranks(ranks, 1, train, &all, NULL);
     if (*ranks[0].error) fail_msg("%s: %s", configs[config].name, ranks[0].error);
     *expected = all.ranks[0];
@@ -250,6 +279,11 @@ static void check_config(size_t i, const outcome *expected) {
     }
     check_strategy(i, "hybrid", hybrids[i % HYBRIDS][0], hybrids[i % HYBRIDS][1], expected);
 }
+
+static void check_rounds(size_t i, const outcome *expected) {
+    const int count = 2 + (int)i % 4;
+    check_strategy(i, shards[2 + i % 2], count, i % 4 < 2 ? 1 : count, expected);
+}
 #else
 static void check_config(size_t i, const outcome *expected) {
     for (size_t s = 0; s < SHARDS; s++)
@@ -257,6 +291,13 @@ static void check_config(size_t i, const outcome *expected) {
         for (int count = 2 + (int)(i + s) % 2; count <= MOST_RANKS; count += 2)
             for (int host = 1; host <= count; host += count - 1) check_strategy(i, shards[s], count, host, expected);
     for (size_t h = 0; h < HYBRIDS; h++) check_strategy(i, "hybrid", hybrids[h][0], hybrids[h][1], expected);
+}
+
+/* Only strategies whose leaves run in rounds. */
+static void check_rounds(size_t i, const outcome *expected) {
+    for (int count = 2; count <= 5; count++)
+        check_strategy(i, shards[2 + (i + (size_t)count) % 2], count, count % 2 ? 1 : count, expected);
+    check_strategy(i, "hybrid", hybrids[i % HYBRIDS][0], hybrids[i % HYBRIDS][1], expected);
 }
 #endif
 
@@ -266,7 +307,64 @@ static void every_strategy_has_the_bits_of_one_process(void **state) {
     write_data();
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         run_alone(i, &expected);
-        check_config(i, &expected);
+        if (configs[i].is_of_rounds)
+            check_rounds(i, &expected);
+        else
+            check_config(i, &expected);
+    }
+}
+
+/* ---- rounds ---- */
+
+typedef struct {
+    int64_t leaves, passes, sent;
+} round_shape;
+
+static void take_round(one_rank *r) {
+    round_shape *shapes = r->user;
+    an_trainer *t = NULL;
+    an_plan_traffic traffic;
+    an_plan_traffic_init(&traffic, sizeof traffic);
+    if (!rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) &&
+        !rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(t), &traffic)))
+        shapes[r->comm.rank] = (round_shape){t->pieces.round_leaves, t->pieces.round_passes, traffic.sent};
+    if (t && t->pieces.round_passes > 1 && an_program_run(t->program, AN_FORM_TRAIN_FIRST) != AN_ERR_STATE &&
+        !*r->error)
+        snprintf(r->error, sizeof r->error, "rank %d: gradients are written where there is no room", r->comm.rank);
+    an_trainer_destroy(&t);
+}
+
+/* What a rank makes in a round: as much as no other rank waits for, and as many micro-batches as it has room to add. */
+static void rounds_have_the_leaves_and_micro_batches_that_fit(void **state) {
+    static const struct {
+        const char *name, *shard;
+        int ranks;
+        int64_t leaves, passes; /* 0 passes: nothing is added before it is sent */
+    } cases[] = {
+        {"mlp", "full", 2, 4, 0},        {"mlp", "full", 3, 1, 0},
+        {"mlp", "gradients", 4, 2, 0},   {"mlp", "full", 6, 1, 0},
+        {"pairs", "full", 2, 4, 2},      {"pairs", "full", 4, 2, 0},
+        {"pairs-sent", "full", 2, 2, 0}, {"parts", "gradients", 2, 4, 8},
+        {"parts", "gradients", 8, 1, 2}, {"gpt-parts-rounded", "full", 2, 1, 2},
+        {"gpt-added", "full", 2, 8, 4},  {"gpt-added", "full", 5, 2, 0},
+        {"gpt-added", "full", 7, 1, 0},  {"fours-sent", "full", 2, 4, 0},
+        {"uneven", "full", 2, 2, 2},
+    };
+    static one_rank ranks[MOST_RANKS];
+    (void)state;
+    write_data();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        round_shape shapes[MOST_RANKS];
+        size_t config = 0;
+        while (strcmp(configs[config].name, cases[i].name) != 0) config++;
+        write_config(config, cases[i].shard);
+        run_ranks(ranks, cases[i].ranks, take_round, shapes, NULL);
+        for (int k = 0; k < cases[i].ranks; k++) {
+            if (*ranks[k].error) fail_msg("%s: %s", cases[i].name, ranks[k].error);
+            if (shapes[k].leaves != cases[i].leaves || shapes[k].passes != cases[i].passes)
+                fail_msg("%s, %s, rank %d of %d: %lld leaves in %lld micro-batches", cases[i].name, cases[i].shard, k,
+                         cases[i].ranks, (long long)shapes[k].leaves, (long long)shapes[k].passes);
+        }
     }
 }
 
@@ -308,7 +406,7 @@ static void hosts_of_a_hybrid_have_the_same_weights(void **state) {
     (void)state;
     one_rank ranks[4];
     write_data();
-    write_config(configs[0].text, "hybrid");
+    write_config(0, "hybrid");
     run_ranks_on(ranks, 4, 2, change_one_host, NULL, NULL);
     for (int i = 0; i < 4; i++)
         if (!strstr(ranks[i].error, "changed: rank 2 has other weights than rank 0"))
@@ -325,7 +423,7 @@ static void hosts_of_a_hybrid_have_as_many_ranks(void **state) {
     (void)state;
     one_rank ranks[5];
     write_data();
-    write_config(configs[0].text, "hybrid");
+    write_config(0, "hybrid");
     run_ranks_on(ranks, 5, 2, open_only, NULL, NULL);
     for (int i = 0; i < 5; i++)
         if (!strstr(ranks[i].error, "all hosts must have as many ranks"))
@@ -347,6 +445,7 @@ static void what_is_no_strategy_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(auto_is_one_choice),
+        cmocka_unit_test(rounds_have_the_leaves_and_micro_batches_that_fit),
         cmocka_unit_test(every_strategy_has_the_bits_of_one_process),
         cmocka_unit_test(hosts_of_a_hybrid_have_the_same_weights),
         cmocka_unit_test(hosts_of_a_hybrid_have_as_many_ranks),

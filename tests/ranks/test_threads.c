@@ -29,7 +29,7 @@ typedef struct {
 static const config configs[] = {
     {"mlp", RUN("mlp", "f32", "model: {type: mlp, hidden: [12, 9], dropout: 0.1}\nbatch: {global: 16, leaves: 8}\n"),
      false},
-    {"f64", RUN("f64", "f64", "model: {type: mlp, hidden: [12, 9]}\nbatch: {micro: 1, accumulate: 2, leaves: 8}\n"),
+    {"f64", RUN("f64", "f64", "model: {type: mlp, hidden: [12, 9]}\nbatch: {micro: 1, accumulate: 16, leaves: 8}\n"),
      false},
     {"uneven", RUN("uneven", "f32", "model: {type: mlp, hidden: [40, 30]}\nbatch: {global: 13, leaves: 11}\n"), true},
 };

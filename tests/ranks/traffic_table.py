@@ -54,6 +54,17 @@ def count_nodes(begin, end):
     return nodes
 
 
+def find_each(leaves, ranks):
+    """How many leaves a rank makes in a round: as many as possible, while no rank has more work than with one, or none."""
+    def work(each):
+        return -(-(-(-leaves // each)) // ranks) * each
+
+    each = 1
+    while -(-leaves // (2 * each)) >= ranks and work(2 * each) == work(1):
+        each *= 2
+    return each
+
+
 def main():
     strategy, ranks, tensors, steps, more = sys.argv[1], int(sys.argv[2]), load(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
     units, mixed = find_units(tensors)
@@ -76,14 +87,14 @@ def main():
             failed = 1
             print(f"{who}: it sends {sent:.0f} bytes in a step, planned are {plan['sent_bytes']}")
         end = begin + plan["leaves"]
-        nodes, rounds = count_nodes(begin, end), len(range(rank % group, leaves, group))
+        made = -(-leaves // find_each(leaves, group))  # nodes that ranks make in rounds
+        nodes, rounds, runs = count_nodes(begin, end), len(range(rank % group, made, group)), -(-made // group)
         begin = end
         if strategy in PLAN_ONLY:
             continue
         # how often all gradients go, and how often all weights: at least and at most
         times, least, most = {"none": (nodes + 1, 0, 0), "optimizer": (nodes, 1, 1), "gradients": (rounds, 1, 1),
-                              "full": (rounds, -(-leaves // group), 2 * -(-leaves // group)),
-                              "hybrid": (rounds, -(-leaves // group), 2 * -(-leaves // group))}[strategy]
+                              "full": (rounds, runs, 2 * runs), "hybrid": (rounds, runs, 2 * runs)}[strategy]
         # A piece of a unit is up to a page more or less than its P-th part. It is what a rank does not send of its gradients, and what it sends to every other rank.
         room = PAGE * 4 * len(units)
         back = strategy == "none"

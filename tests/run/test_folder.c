@@ -1,6 +1,8 @@
 /* The folder of a run: what is in it, who may write to it, what a full disk does. */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "anneal/open.h"
@@ -176,6 +178,81 @@ static void test_a_disk_without_room_is_told(void **state) {
     an_folder_destroy(&folder);
 }
 
+/* What outcome.json says; "": there is none. */
+static const char *outcome_text(void) {
+    static char text[1024];
+    FILE *file = fopen("folder/outcome.json", "r");
+    const size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[length] = 0;
+    return text;
+}
+
+static void expect_failed(const char *words) {
+    if (!strstr(outcome_text(), "\"end\": \"failed\"") || !strstr(outcome_text(), words))
+        fail_msg("outcome.json says: %s", outcome_text());
+}
+
+/* As on a disk that is full, nothing can be written beside the file. */
+static void test_an_end_needs_no_room(void **state) {
+    (void)state;
+    an_folder *folder = make(false);
+    assert_int_equal(mkdir("folder/outcome.json.new", 0700), 0);
+    OK(ctx, an_folder_finish(folder, NULL, "the disk is full"));
+    expect_failed("\"error\": \"the disk is full\"}\n");
+    OK(ctx, an_folder_finish(folder, NULL, "a"));
+    expect_failed("\"error\": \"a\"}\n"); /* which is shorter */
+    assert_int_equal(strchr(outcome_text(), '\n')[1], 0);
+    /* More than the file has room for leaves it as it was. */
+    static char longest[10000];
+    memset(longest, 'e', sizeof longest - 1);
+    assert_int_equal(an_folder_finish(folder, NULL, longest), AN_ERR_FILE);
+    assert_non_null(strstr(an_last_error(ctx), "folder/outcome.json.new: "));
+    expect_failed("\"error\": \"a\"}\n");
+    an_folder_destroy(&folder);
+}
+
+static void test_a_run_without_its_summary_has_failed(void **state) {
+    (void)state;
+    an_run_outcome outcome;
+    an_run_outcome_init(&outcome, sizeof outcome);
+    an_folder *folder = make(false);
+    OK(ctx, an_trainer_run(trainer, NULL, &outcome));
+    assert_int_equal(mkdir("folder/summary.json.new", 0700), 0);
+    assert_int_equal(an_folder_finish(folder, &outcome, NULL), AN_ERR_FILE);
+    assert_non_null(strstr(an_last_error(ctx), "folder/summary.json.new: "));
+    expect_failed("folder/summary.json.new: ");
+    assert_int_equal(rmdir("folder/summary.json.new"), 0);
+    OK(ctx, an_folder_finish(folder, &outcome, NULL));
+    assert_non_null(strstr(outcome_text(), "\"end\": \"done\""));
+    an_folder_destroy(&folder);
+}
+
+/* Whichever of its files cannot be opened, the folder does not say that the run is under way. */
+static void test_a_folder_that_was_not_made_has_failed(void **state) {
+    (void)state;
+    struct rlimit limit;
+    int told = 0;
+    const int least = dup(0);
+    assert_true(least > 0 && close(least) == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlim_t most = limit.rlim_cur;
+    for (int i = 0; i < 6; i++) {
+        an_folder *folder = NULL;
+        assert_int_equal(system("rm -rf folder"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+        limit.rlim_cur = (rlim_t)least + (rlim_t)i;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        const an_status status = an_folder_create(&folder, trainer, config, NULL);
+        limit.rlim_cur = most;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        an_folder_destroy(&folder);
+        if (status == AN_OK || !*outcome_text()) continue;
+        assert_non_null(strstr(an_last_error(ctx), "Too many open files"));
+        expect_failed("Too many open files");
+        told++;
+    }
+    assert_in_range(told, 1, 6);
+}
+
 /* The same run has the same state; another order of samples or another number of steps has not. */
 static void test_state_hash_sees_what_a_run_was(void **state) {
     char weights[2][AN_HASH_TEXT], hashes[3][AN_HASH_TEXT];
@@ -231,6 +308,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_what_makes_a_config_another_run, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_metrics_have_a_line_per_logged_step, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_a_disk_without_room_is_told, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_an_end_needs_no_room, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_a_run_without_its_summary_has_failed, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_a_folder_that_was_not_made_has_failed, open_all, close_all),
         cmocka_unit_test_setup_teardown(test_state_hash_sees_what_a_run_was, open_all, close_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

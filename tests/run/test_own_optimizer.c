@@ -242,7 +242,7 @@ static void test_a_twin_has_the_bits_of_adamw(void **state) {
         ", weight_decay: 0.3, betas: [0.8, 0.95], eps: 1e-3}\nbatch: {global: 16}\n" MLP,
         ", groups: [{match: bias, lr_scale: 0.5, weight_decay: 0.2}, {match: hidden.0, freeze: on}]}\n" MLP,
         "}\ntrain: {clip_norm: 0.05, clip_value: 0.001}\n" MLP,
-        "}\nbatch: {micro: 2, accumulate: 3, leaves: 2}\n" MLP,
+        "}\nbatch: {micro: 2, accumulate: 6, leaves: 2}\n" MLP,
         "}\ntrain: {precision: bf16}\n" MLP,
         "}\ntrain: {precision: f16}\n" MLP,
         "}\nschedule: {type: one_cycle}\ntrain: {precision: f64}\nmodel: {type: mlp, hidden: [40]}\n"

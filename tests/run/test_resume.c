@@ -228,6 +228,31 @@ static void test_leaves(void **state) {
     an_config_destroy(&config);
 }
 
+/* Micro-batches of whole leaves may have other sizes after each start; parts of leaves may not. */
+static void test_micro(void **state) {
+#define OF(micro) "run: {dir: micro, steps: 12}\nbatch: {global: 9, leaves: 3" micro "}\n" MLP
+#define REFUSED "micro-batches that are parts of a leaf fix the order of sums"
+    static const char *const whole[] = {OF(""), OF(", micro: 3"), OF(", micro: 5"), OF(", micro: 6"), OF(", micro: 9")};
+    end first = {""};
+    (void)state;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        begin("micro", whole[i]);
+        for (size_t k = 0; k < sizeof whole / sizeof *whole; k++) {
+            const bool inherits = k == 0 && i > 0;
+            const end e = carry_on(whole[k], false, inherits ? "batch.micro: stays" : i != k ? "batch.micro: " : "");
+            if (!*first.hash) first = e;
+            assert_string_equal(e.hash, first.hash);
+        }
+        refuses(OF(", micro: 2"), AN_ERR_ARGUMENT, REFUSED);
+    }
+    begin("micro", OF(", micro: 2"));
+    refuses(OF(", micro: 3"), AN_ERR_ARGUMENT, REFUSED);
+    refuses(OF(", micro: 1"), AN_ERR_ARGUMENT, REFUSED);
+    begin("micro", "run: {dir: micro, steps: 12}\nbatch: {micro: 3, accumulate: 3, leaves: 3}\n" MLP);
+    refuses("run: {dir: micro, steps: 12}\nbatch: {micro: 4, accumulate: 3, leaves: 3}\n" MLP, AN_ERR_ARGUMENT,
+            REFUSED);
+}
+
 /* ---- defaults ---- */
 
 #define RUN "run: {dir: defaults, steps: 12}\n" MLP
@@ -406,6 +431,7 @@ int main(void) {
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_kernels),
         cmocka_unit_test(test_leaves),
+        cmocka_unit_test(test_micro),
         cmocka_unit_test(test_defaults_are_the_checkpoints),
         cmocka_unit_test(test_the_config_says_so),
         cmocka_unit_test(test_a_refusal_changes_nothing),

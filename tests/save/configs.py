@@ -13,7 +13,7 @@ data:
     - {{type: text, path: {tree}/examples/shakespeare/tinyshakespeare.txt, part: 50%..50.5%}}
   eval:    {{type: text, path: {tree}/examples/shakespeare/tinyshakespeare.txt, part: 95%..95.5%}}
   threads: 1
-batch:     {{micro: 4, leaves: 4, accumulate: {{0: 1, 1: 2, 2: 3}}}}
+batch:     {{micro: 4, leaves: 4, accumulate: {{0: 4, 1: 8, 2: 12}}}}
 optimizer: {{lr: 1e-2}}
 schedule:  {{type: cosine, warmup: 10, min_ratio: 0.1}}
 train:     {{precision: {precision}}}

@@ -36,7 +36,7 @@ enum {
 static const char config_text[] = "run: {dir: run, steps: %d, seed: 11}\n"
                                   "model: {type: mlp, hidden: [8], dropout: 0.2}\n"
                                   "data: {train: {type: csv, path: ledger.csv}, threads: 2}\n"
-                                  "batch: {micro: 3, leaves: 2, accumulate: {0: 1, 1: 2, 3: 3, 6: 1}}\n"
+                                  "batch: {micro: 3, leaves: 2, accumulate: {0: 2, 1: 4, 3: 6, 6: 2}}\n"
                                   "save: {every: 14 steps, keep_last: 2, keep_named: 3}\n"
                                   "log: {every: 1 steps, tensorboard: off}\n";
 

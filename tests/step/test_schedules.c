@@ -229,6 +229,8 @@ static void test_long_warm_up(void **state) {
             make(&(an_schedule_options){DEFAULTS(an_schedule_options), .type = (an_schedule_type)type, .steps = 50,
                                         .warmup = WARMUP, .period = 10, .gamma = 0.5, .decay_steps = 80});
         for (int t = 0; t < WARMUP; t++) assert_near(an_schedule_factor(s, t), (1 + 0.99 * t) / WARMUP);
+        for (int t = 0; t < WARMUP; t++) /* that of a low rate, as in any warm-up */
+            assert_true(an_schedule_momentum(s, t) == (type == AN_SCHEDULE_ONE_CYCLE ? 0.95 : 0));
         for (int t = WARMUP; t < 2 * WARMUP; t++) {
             const double factor = an_schedule_factor(s, t);
             assert_true(factor >= 0 && factor <= 1);

@@ -23,8 +23,9 @@
     .div_factor = 25, .final_div_factor = 1e4, .cycle_momentum = true
 #define DEFAULTS_an_scaler .size = sizeof(an_scaler), .scale = 65536, .growth = 2, .backoff = 0.5, .interval = 2000
 #define DEFAULTS_an_stepper_options .size = sizeof(an_stepper_options), .rate = 1e-4, .clip_norm = 1
-#define DEFAULTS_an_trainer_options \
-    .size = sizeof(an_trainer_options), .rate = 1e-4, .clip_norm = 1, .max_skips = 100, .fused = true
+#define DEFAULTS_an_trainer_options                                                                    \
+    .size = sizeof(an_trainer_options), .rate = 1e-4, .clip_norm = 1, .max_skips = 100, .fused = true, \
+    .recompute = AN_RECOMPUTE_AUTO
 #define DEFAULTS_an_params_options .size = sizeof(an_params_options), .moments = 2, .gradients = true
 #define DEFAULTS_an_plan_options .size = sizeof(an_plan_options), .moments = 2, .fused = true
 #define DEFAULTS_an_run_options .size = sizeof(an_run_options), .patience = 5

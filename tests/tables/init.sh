@@ -96,10 +96,15 @@ attempt 0 train unclear.yaml --set run.epochs=1 --set data.split= --set eval=
 [ "$(field runs/unclear/checkpoints/*/encoding.json "[c['notation'] for c in d['inputs']]")" = "['1234,5', 'DD/MM/YYYY']" ] || fail "$(cat runs/unclear/checkpoints/*/encoding.json)"
 attempt 1 init unclear.csv --numbers comma --dates day_first --target when
 says "the target 'when' has dates, which can be inputs only"
-begin machine r2 0.9 machine.csv --target heat,noise
+attempt 0 init machine.csv --target heat,noise
 says "task: regression with 2 outputs, because there are several targets"
+cp out machine.yaml
+config=machine.yaml
 has '    targets: [heat, noise]'
 has '  type: mlp  # 2 inputs, outputs that are numbers; both are taken from the data'
+attempt 0 train machine.yaml
+attempt 0 eval runs/machine --checkpoint newest --json
+[ "$(field out "[o['name'] for o in d['outputs'] if o['r2'] > 0.9]")" = "['heat', 'noise']" ] || fail "machine: $(cat out)"
 awk -F, -v OFS=, 'NR == 1 { print $0, "hot", "loud" } NR > 1 { print $0, ($2 > 1), ($4 > 1) }' machine.csv >alarms.csv
 attempt 0 init alarms.csv --target hot,loud
 says "task: 2 labels, because all targets are 0 or 1 (--task regress for numbers)"

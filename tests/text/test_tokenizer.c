@@ -162,6 +162,11 @@ static void test_refusals(void **state) {
          "an added token has 'weight'"},
         {"{" MODEL "} x", AN_ERR_DAMAGED, "unexpected text after the end"},
         {"{" MODEL ", " MODEL "}", AN_ERR_DAMAGED, "'model' appears twice"},
+        {"{\"pre_tokenizer\": {\"type\": \"ByteLevel\"}, \"pre_tokenizer\": {\"type\": \"ByteLevel\"}, " MODEL "}",
+         AN_ERR_DAMAGED, "'pre_tokenizer' appears twice"},
+        {"{\"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"ByteLevel\"}, {\"type\": "
+         "\"ByteLevel\"}]}, " MODEL "}",
+         AN_ERR_UNSUPPORTED, "a pre-tokenizer after ByteLevel is not supported"},
     };
     const size_t held = an_context_bytes(ctx);
     (void)state;

@@ -46,6 +46,7 @@ static inline void call_plans(void) {
     char *text = NULL;
     STATUS(an_plan_create, N(&fresh), N(ctx), N(model), O(&options));
     NOTHING(an_plan_destroy, O(&plan));
+    VALUE(an_plan_one_leaf, NULL, N(plan));
     STATUS(an_plan_memory_get, N(plan), N(&memory));
     STATUS(an_plan_traffic_get, N(plan), N(&traffic));
     STATUS(an_plan_cost_get, N(plan), AN_FORM_EVALUATE, N(&cost));

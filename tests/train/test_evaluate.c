@@ -1,5 +1,6 @@
 /* Evaluation: sums of a batch begin at 0 and are added from left to right, so that any rank may compute any batch. */
 #include <fenv.h>
+#include <math.h>
 #include <string.h>
 
 #include "train/trainer.h"
@@ -78,6 +79,28 @@ static void test_batches_are_added_from_left_to_right(void **state) {
     /* all in one row: 2^53; batches from right to left: 2^53 + 4 */
     assert_true(evaluation.mean_absolute_error == (0x1p53 + 2) / SAMPLES);
     run_destroy(&r);
+}
+
+/* Targets that vary by 2 around 1e9: their squares, and the square of their sum, do not show it. */
+static void test_r2_of_targets_far_from_zero(void **state) {
+    an_evaluation evaluation;
+    an_evaluation_init(&evaluation, sizeof evaluation);
+    double kept[SAMPLES], spread = 0, errors = 0;
+    run r;
+    (void)state;
+    memcpy(kept, targets, sizeof kept);
+    for (int i = 0; i < SAMPLES; i++) {
+        targets[i] = 1e9 + i % 5;
+        const double from_mean = i % 5 - (10 + 6) / 9.0;
+        spread += from_mean * from_mean;
+        errors += targets[i] * targets[i];
+    }
+    run_create(&r);
+    OK(ctx, an_trainer_evaluate(r.trainer, &evaluation));
+    const double expected = 1 - errors / spread;
+    if (!(fabs(evaluation.r2 / expected - 1) < 1e-12)) fail_msg("%.17g instead of %.17g", evaluation.r2, expected);
+    run_destroy(&r);
+    memcpy(targets, kept, sizeof kept);
 }
 
 /* Ranks take all batches, one after another, and have room for theirs. */
@@ -201,7 +224,7 @@ static void test_what_cannot_be(void **state) {
     run_create(&r);
     options.evaluation_micro = -1;
     FAILS(ctx, an_trainer_create(&none, r.graph, r.training, r.evaluation, &options), AN_ERR_ARGUMENT,
-          "evaluation_micro is -1; it must be 1 or more, or 0 for that of training");
+          "evaluation_micro is -1; it must be 1 or more, or 0 for the default");
     options.evaluation_micro = 4;
     FAILS(ctx, an_trainer_create(&none, r.graph, r.training, NULL, &options), AN_ERR_ARGUMENT,
           "evaluation_micro is 4, but there is no data to evaluate");
@@ -211,6 +234,7 @@ static void test_what_cannot_be(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batches_are_added_from_left_to_right),
+        cmocka_unit_test(test_r2_of_targets_far_from_zero),
         cmocka_unit_test(test_every_batch_has_a_rank),
         cmocka_unit_test(test_threads_that_read),
         cmocka_unit_test(test_samples_at_a_time),

@@ -98,10 +98,28 @@ an_status an_file_replace(const char *path, const void *bytes, size_t length, an
         return AN_NOTE(note, AN_ERR_ARGUMENT, "the path is too long: %.100s…", path);
     int file;
     an_status status = an_file_open(&file, beside, O_WRONLY | O_CREAT | O_TRUNC, note);
-    if (status == AN_OK) status = fill(file, beside, bytes, length, note);
     if (status != AN_OK) return status;
-    status = an_file_rename(beside, path, note);
-    return status == AN_OK ? an_parent_sync(path, note) : status;
+    status = fill(file, beside, bytes, length, note);
+    if (status == AN_OK) status = an_file_rename(beside, path, note);
+    if (status == AN_OK) return an_parent_sync(path, note);
+    unlink(beside);
+    return status;
+}
+
+an_status an_file_overwrite(const char *path, const void *bytes, size_t length, an_note note) {
+    enum { UNIT = 512 }; /* of st_blocks */
+    struct stat about;
+    int file;
+    const an_status status = an_file_open(&file, path, O_WRONLY, note);
+    if (status != AN_OK) return status;
+    const bool is_known = fstat(file, &about) == 0;
+    if (is_known && (uintmax_t)about.st_blocks * UNIT < length)
+        errno = ENOSPC;
+    else if (is_known && ftruncate(file, (off_t)length) == 0)
+        return fill(file, path, bytes, length, note);
+    const an_status failed = an_file_failed(path, "cannot be written", note);
+    close(file);
+    return failed;
 }
 
 an_status an_folder_next(DIR *stream, const char *path, const struct dirent **entry, an_note note) {

@@ -35,6 +35,9 @@ an_status an_file_rename(const char *from, const char *to, an_note note);
 an_status an_file_put(const char *path, const void *bytes, size_t length, an_note note);
 /* A whole file in the place of another, if there is one: nobody ever reads half of it. Synced, its folder too. */
 an_status an_file_replace(const char *path, const void *bytes, size_t length, an_note note);
+/* The same in the blocks that the file has, for a disk that is full: more than they hold is refused. Whoever reads it
+ * meanwhile may read half. */
+an_status an_file_overwrite(const char *path, const void *bytes, size_t length, an_note note);
 
 /* The next entry of a folder; NULL after the last. A folder that cannot be read to its end is an error: what is not seen is not
  * therefore absent. */

@@ -81,16 +81,7 @@ uint64_t an_hash(const void *bytes, size_t length, uint64_t seed) {
 an_quote_text an_quote_describe(const char *text) {
     an_quote_text out;
     enum { MOST = 60 }; /* bytes */
-    size_t used = 0;
-    while (*text) {
-        const size_t length = an_utf8_length_in_text(text);
-        const bool shown = an_utf8_is_shown(text);
-        const size_t bytes = shown ? length : 1;
-        if (used + bytes > MOST) break;
-        memcpy(out.text + used, shown ? text : "?", bytes);
-        used += bytes;
-        text += length ? length : 1;
-    }
-    snprintf(out.text + used, sizeof out.text - used, "%s", *text ? "..." : "");
+    const char *left = an_utf8_show(out.text, MOST, text);
+    if (*left) memcpy(out.text + strlen(out.text), "...", sizeof "...");
     return out;
 }

@@ -1,5 +1,7 @@
 #include "base/text/utf8.h"
 
+#include <string.h>
+
 /* The rows are those of Unicode's table 3-7: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
 size_t an_utf8_length(const char *bytes, size_t left) {
     static const struct {
@@ -36,4 +38,19 @@ bool an_utf8_is_shown(const char *text) {
     if (c[0] == 0xc2) return c[1] >= 0xa0; /* U+0080 to U+009F are control characters */
     if (c[0] != 0xe2 || (c[1] != 0x80 && c[1] != 0x81)) return true;
     return c[1] == 0x80 ? c[2] < 0xa8 || c[2] > 0xae : c[2] < 0xa6 || c[2] > 0xa9; /* U+2028 to 202E, 2066 to 2069 */
+}
+
+const char *an_utf8_show(char *out, size_t most, const char *text) {
+    size_t used = 0;
+    while (*text) {
+        const size_t length = an_utf8_length_in_text(text);
+        const bool shown = an_utf8_is_shown(text);
+        const size_t bytes = shown ? length : 1;
+        if (used + bytes > most) break;
+        memcpy(out + used, shown ? text : "?", bytes);
+        used += bytes;
+        text += length ? length : 1;
+    }
+    out[used] = 0;
+    return text;
 }

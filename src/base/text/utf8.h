@@ -1,4 +1,4 @@
-/* UTF-8 validation of untrusted text: JSON, YAML and SVG must be valid UTF-8. */
+/* Untrusted text as UTF-8: JSON, YAML and SVG must be valid, and a terminal must not obey it. */
 #ifndef AN_BASE_UTF8_H
 #define AN_BASE_UTF8_H
 
@@ -15,5 +15,8 @@ bool an_utf8_is_valid(const char *text);
 /* Whether a terminal shows the character that begins here, and obeys none of it: it is valid, no control character, and
  * does not change the direction of writing. */
 bool an_utf8_is_shown(const char *text);
+/* Copies to `out`, which holds most + 1 bytes, as many whole characters as fit; what a terminal would obey becomes "?".
+ * Returns what is left of the text. */
+const char *an_utf8_show(char *out, size_t most, const char *text);
 
 #endif

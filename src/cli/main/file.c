@@ -17,8 +17,10 @@ FILE *cli_file_open(const cli_call *call, const char *path, const char *mode) {
 int cli_file_close(const cli_call *call, const char *path, FILE *file) {
     struct stat about;
     const bool regular = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode);
-    const bool failed = ferror(file) != 0, closed = fclose(file) == 0;
-    if (!failed && closed) return CLI_DONE;
+    const bool failed = ferror(file) != 0;
+    errno = 0; /* if an earlier call failed, its reason may have been lost */
+    if (fclose(file) == 0 && !failed) return CLI_DONE;
+    const char *reason = errno ? strerror(errno) : NULL;
     if (regular) remove(path); /* half of it would look like all */
-    return cli_fail(call, "'%s' could not be written", path);
+    return cli_fail(call, "'%s' could not be written%s%s", path, reason ? ": " : "", reason ? reason : "");
 }

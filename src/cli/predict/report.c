@@ -16,17 +16,8 @@ enum {
 
 /* Names come from files: what a terminal would obey is not printed, and what does not fit is cut between characters. */
 static cli_text printable(const char *name) {
-    cli_text out = {""};
-    size_t used = 0;
-    while (*name) {
-        const size_t length = an_utf8_length_in_text(name);
-        const bool control = length == 0 || (unsigned char)*name < ' ' || *name == 0x7f;
-        if (used + (control ? 1 : length) >= sizeof out.text) break;
-        memcpy(out.text + used, control ? "?" : name, control ? 1 : length);
-        used += control ? 1 : length;
-        name += length ? length : 1;
-    }
-    out.text[used] = 0;
+    cli_text out;
+    an_utf8_show(out.text, sizeof out.text - 1, name);
     return out;
 }
 

@@ -51,8 +51,8 @@ static long process_of(const char *folder, int64_t launch) {
     return strtol(line, NULL, BASE);
 }
 
-static bool write_file(const char *path, const outcome *o, double seconds, const char *error) {
-    FILE *file = fopen(path, "we");
+static bool write_file(const char *path, const char *mode, const outcome *o, double seconds, const char *error) {
+    FILE *file = fopen(path, mode);
     if (!file) return false;
     an_json_writer json = an_json_to_file(file, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
@@ -75,5 +75,8 @@ void supervise_outcome_write(const char *folder, pid_t process, const supervise_
     if (process <= 0 || !read_outcome(path, &o) || !o.is_running || process_of(folder, o.generation) != (long)process)
         return;
     if (end->heartbeat.step > 0) o.step = end->heartbeat.step - 1; /* the one under way was not finished */
-    if (!write_file(beside, &o, seconds, error) || rename(beside, path) != 0) unlink(beside);
+    if (write_file(beside, "we", &o, seconds, error) && rename(beside, path) == 0) return;
+    unlink(beside);
+    /* A full disk still has room for it in the place of what the file says, which is shorter: it has no error. */
+    write_file(path, "r+e", &o, seconds, error);
 }

@@ -40,14 +40,19 @@ bool supervise_outcome(const char *folder, int64_t after, int *code) {
     return cli_run_outcome(folder, &end) && end.launch > after && code_of_end(end.name, code);
 }
 
+/* Whether a launcher's exit code may be that of a rank. */
+static bool is_ours(int code) {
+    return code == CLI_DONE || code == CLI_FAILED || code == CLI_MISUSED || code == CLI_AGAIN;
+}
+
 /* The signal that ended a rank or the launcher; 0: the launcher does not say. Open MPI's adds 128, as shells do;
- * MPICH's gives the number itself, which no rank exits with. */
+ * MPICH's gives the number itself, which no rank exits with. Other codes are a launcher's own. */
 static int signal_of(int status) {
-    enum { KILLED = 128 };
+    enum { KILLED = 128, SIGNALS = 64 };
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     if (WIFSIGNALED(status)) return WTERMSIG(status);
-    if (code > KILLED) return code - KILLED;
-    return code == CLI_DONE || code == CLI_FAILED || code == CLI_MISUSED || code == CLI_AGAIN ? 0 : code;
+    const int number = code > KILLED ? code - KILLED : code;
+    return is_ours(code) || number > SIGNALS ? 0 : number;
 }
 
 /* What the rank was doing that died first, or rank 0. */
@@ -78,19 +83,23 @@ static void find_end(const supervise_job *job, const supervise_job_watch *watch,
     const bool ended = WIFEXITED(status) && WEXITSTATUS(status) == CLI_DONE; /* MPICH's, after ranks that died */
     if (signal || ended || job->first >= 0)
         end->signal = signal ? signal : SIGKILL;
+    else if (!is_ours(WEXITSTATUS(status)))
+        supervise_say("the launcher failed (exit code %d)", WEXITSTATUS(status));
     else if (watch->folder)
         end->signal = SIGABRT;
     else
         end->code = WEXITSTATUS(status);
 }
 
-/* Nobody starts plain ranks again, and those that were killed could not say how the run ended. */
+/* Nobody starts plain ranks again, and those that were killed, or lost their launcher, could not say how the run
+ * ended. */
 static void settle(const supervise_job *job, const supervise_signals *signals, const supervise_end *end,
                    double seconds) {
     char text[SUPERVISE_PLACE + 256], folder[BOARD_PATH];
-    if (!end->signal) return;
+    if (!end->signal && end->code != CLI_FAILED) return;
     supervise_describe(end, job->ranks, text, sizeof text);
-    if (!signals->ended_by) supervise_say("%s; the same command resumes from the newest checkpoint", text);
+    if (end->signal && !signals->ended_by)
+        supervise_say("%s; the same command resumes from the newest checkpoint", text);
     if (supervise_board_folder(&job->board, folder)) supervise_outcome_write(folder, job->leader, end, seconds, text);
 }
 

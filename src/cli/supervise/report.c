@@ -23,8 +23,9 @@ void supervise_place(const an_heartbeat *heartbeat, char place[SUPERVISE_PLACE])
     for (int i = 1; i < AN_HEARTBEAT_SLOTS; i++)
         if (heartbeat->slots[i].thread && !strncmp(heartbeat->slots[i].text, save, sizeof save - 1))
             behind = heartbeat->slots[i].text;
+    const char *text = heartbeat->slots[0].text;
     snprintf(place, SUPERVISE_PLACE, "while \"%s%s%s\"", behind ? behind : "", behind ? "\" and \"" : "",
-             heartbeat->slots[0].text);
+             *text ? text : "start"); /* a process that has not said anything yet */
 }
 
 void supervise_describe(const supervise_end *end, int64_t ranks, char *text, size_t capacity) {

@@ -317,6 +317,7 @@ int cli_supervise(const cli_call *call, int64_t restarts, int64_t ranks, int64_t
         if (!(ranks > 0 ? run_ranks : run_process)(&s)) return CLI_FAILED;
     } while (decide(&s, &code));
     /* The process could not say how it ended, and no other one will. */
-    if (s.end.signal) supervise_outcome_write(s.folder, s.pid, &s.end, an_clock_seconds() - s.started, s.said);
+    if (s.end.signal || s.end.code == CLI_FAILED)
+        supervise_outcome_write(s.folder, s.pid, &s.end, an_clock_seconds() - s.started, s.said);
     return code;
 }

@@ -135,11 +135,20 @@ static void add_accumulation(row *r) {
 static void say_batch(cli_training *t) {
     row r = row_begin(t, "batch");
     const an_trainer_info *i = &t->info;
-    const int64_t leaf = an_divide_up(i->global, i->leaves), micro = an_divide_up(leaf, i->micro);
-    ADD(&r, "%s sample%s a step = %lld lea%s × %lld micro-batch%s × %lld", cli_count(i->global).text,
-        i->global == 1 ? "" : "s", (long long)i->leaves, i->leaves == 1 ? "f" : "ves", (long long)micro,
-        micro == 1 ? "" : "es", (long long)(i->micro < leaf ? i->micro : leaf));
-    if (i->leaves * micro * (i->micro < leaf ? i->micro : leaf) != i->global) ADD(&r, " at most");
+    const int64_t leaf = an_divide_up(i->global, i->leaves);
+    if (i->together > 1) { /* "2 micro-batches × 4 leaves × 8" */
+        const int64_t together = i->together < i->leaves ? i->together : i->leaves;
+        const int64_t runs = an_divide_up(i->leaves, together);
+        ADD(&r, "%s samples a step = %lld micro-batch%s × %lld leaves × %lld", cli_count(i->global).text,
+            (long long)runs, runs == 1 ? "" : "es", (long long)together, (long long)leaf);
+        if (runs * together * leaf != i->global) ADD(&r, " at most");
+    } else {
+        const int64_t runs = an_divide_up(leaf, i->micro), micro = i->micro < leaf ? i->micro : leaf;
+        ADD(&r, "%s sample%s a step = %lld lea%s × %lld micro-batch%s × %lld", cli_count(i->global).text,
+            i->global == 1 ? "" : "s", (long long)i->leaves, i->leaves == 1 ? "f" : "ves", (long long)runs,
+            runs == 1 ? "" : "es", (long long)micro);
+        if (i->leaves * runs * micro != i->global) ADD(&r, " at most");
+    }
     add_accumulation(&r);
     row_end(&r);
     r = row_begin(t, "run");
@@ -217,6 +226,13 @@ static void say_schedule(cli_training *t) {
     row_end(&r);
 }
 
+static const char *recompute_name(an_recompute recompute) {
+    return recompute == AN_RECOMPUTE_NONE    ? "none"
+           : recompute == AN_RECOMPUTE_BLOCK ? "block"
+           : recompute == AN_RECOMPUTE_FULL  ? "full"
+                                             : "as configured";
+}
+
 static void say_precision(cli_training *t) {
     row r = row_begin(t, "precision");
     const an_trainer_info *i = &t->info;
@@ -233,7 +249,10 @@ static void say_precision(cli_training *t) {
             i->precision == AN_DTYPE_BF16 ? " (auto: this machine is fast at it)"
             : i->dtype == AN_DTYPE_F64    ? " (auto: the data is f64)"
                                           : " (auto)");
-    add_value(&r, "train.recompute.mode", "recompute");
+    if (an_config_is(t->config, "train.recompute.mode", "auto"))
+        ADD(&r, ", recompute %s (auto)", recompute_name(i->recompute));
+    else
+        add_value(&r, "train.recompute.mode", "recompute");
     row_end(&r);
 }
 
@@ -296,8 +315,6 @@ static void say_bits(cli_training *t) {
     ADD(&r, "identical on ");
     if (t->info.leaves > 1) ADD(&r, "1 to ");
     ADD(&r, "%s rank%s", cli_count(t->info.leaves).text, t->info.leaves == 1 ? "" : "s");
-    if (an_config_is(t->config, "batch.leaves", "auto"))
-        ADD(&r, " (batch.leaves is auto: set it to use more ranks later)");
     ADD(&r, ", at level %s with anneal %s", an_isa_name(an_context_isa(t->ctx)), an_version());
     row_end(&r);
 }

@@ -334,6 +334,7 @@ static int open_folder(cli_training *t, bool fresh) {
     if (t->is_first) cli_board_tell_folder(an_folder_path(t->folder));
     int code = t->is_first ? cli_write_plan_file(t) : CLI_DONE;
     if (code == CLI_DONE && t->is_first) code = cli_banner(t);
+    if (code != CLI_DONE) an_folder_finish(t->folder, NULL, "plan.json or the banner could not be written");
     return share(t, code, NULL);
 }
 
@@ -444,8 +445,8 @@ const cli_command cli_train = {
         "the exit code is then 75: run the same command again to continue. A second Ctrl-C stops it "
         "immediately.\n\nSeveral "
         "processes train together with -n, or started by mpirun or srun; the result is bit-identical to that of one "
-        "process, for any number of ranks up to the number of leaves (batch.leaves; unless set, the ranks of the first "
-        "start). -n passes requests to stop on to its ranks itself. mpirun and srun do not pass signals and exit "
+        "process, for any number of ranks up to the number of leaves (batch.leaves; the banner shows how many "
+        "there are). -n passes requests to stop on to its ranks itself. mpirun and srun do not pass signals and exit "
         "codes on faithfully: use 'anneal stop RUN' there, and outcome.json says how such a run ended.",
     .options = options,
     .run = run,

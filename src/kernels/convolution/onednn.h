@@ -70,6 +70,9 @@ typedef struct an_convolution_set {
 /* `key` must stay for as long as the set is used; the set stays as an_onednn_find says. */
 an_status an_convolution_set_find(an_context *ctx, const an_convolution_key *key, an_convolution_set *set);
 
+/* Whether a tensor has the same layout inside of both. */
+bool an_convolution_set_is_alike(const an_convolution_set *a, const an_convolution_set *b, int tensor);
+
 /* Copies one part in, or out if the tensor is the result. `outside` and `inside` are where all of it begins. */
 dnnl_status_t an_convolution_set_copy(const an_convolution_set *set, int tensor, int64_t part, void *outside,
                                       void *inside);

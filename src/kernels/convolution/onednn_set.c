@@ -190,6 +190,10 @@ an_status an_convolution_set_find(an_context *ctx, const an_convolution_key *key
     return AN_OK;
 }
 
+bool an_convolution_set_is_alike(const an_convolution_set *a, const an_convolution_set *b, int tensor) {
+    return dnnl_memory_desc_equal(a->set->layouts[INSIDE + tensor], b->set->layouts[INSIDE + tensor]) == 1;
+}
+
 dnnl_status_t an_convolution_set_copy(const an_convolution_set *set, int tensor, int64_t part, void *outside,
                                       void *inside) {
     const an_convolution_key *key = set->key;

@@ -15,7 +15,9 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "kernels/common/leaves.h"
 #include "kernels/common/row.h"
+#include "kernels/convolution/leaves.h"
 #include "kernels/product/core.h"
 
 /* One direction of the window: tap t at position i lies on place first + i · stride + t · tap_stride of the image. */
@@ -182,11 +184,12 @@ static void weights_job(const an_call *call, job *j) {
 static size_t weights_scratch(const an_call *call) {
     job j;
     weights_job(call, &j);
-    return job_scratch(call, &j);
+    return job_scratch(call, &j) + (an_call_leaves(call) ? an_convolution_leaves_scratch(call) : 0);
 }
 
 static an_status weights_run(const an_call *call) {
     job j;
+    if (an_call_leaves(call)) return an_convolution_leaves_run(call, weights_run);
     weights_job(call, &j);
     run_job(call, &j);
     return AN_OK;
@@ -197,9 +200,10 @@ AN_KERNEL_LIST(convolution_diff_weights) = {
     {.name = "onednn",
      .applies = an_convolution_diff_weights_onednn_applies,
      .scratch = an_convolution_diff_weights_onednn_scratch,
-     .run = an_convolution_diff_weights_onednn_run},
+     .run = an_convolution_diff_weights_onednn_run,
+     .by_leaves = true},
 #endif
-    {.name = "portable", .scratch = weights_scratch, .run = weights_run},
+    {.name = "portable", .scratch = weights_scratch, .run = weights_run, .by_leaves = true},
     {0},
 };
 

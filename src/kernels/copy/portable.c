@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernels/common/copy_tensor.h"
+#include "kernels/common/leaves.h"
 #include "kernels/common/row.h"
 #include "kernels/copy/copy.h"
 
@@ -181,20 +182,22 @@ AN_KERNEL_LIST(gather) = {{.name = "portable", .applies = gather_applies, .run =
 #define AN_TEMPLATE "kernels/copy/template.h"
 #include "kernels/common/instantiate.h"
 
-/* One row of sums, for rows that cannot be added up in place. */
-static size_t row_bytes(const an_call *call) {
+/* One row of sums, for rows that cannot be added up in place. By leaves, for which the samples must lie along the
+ * axis, one for each sum that waits in the tree. */
+static size_t rows_bytes(const an_call *call) {
     const an_gather_diff_attributes *attributes = call->attributes;
-    size_t element = an_call_is_f64(call) ? sizeof(double) : sizeof(float);
-    return an_round_up((size_t)call->dst[0].dims[attributes->axis] * element, AN_ALIGNMENT);
+    const size_t element = an_call_is_f64(call) ? sizeof(double) : sizeof(float);
+    const size_t rows = call->leaves ? (size_t)an_leaf_slots(call->leaves->count) : 1;
+    return an_round_up(rows * (size_t)call->dst[0].dims[attributes->axis] * element, AN_ALIGNMENT);
 }
 
 static size_t gather_diff_scratch(const an_call *call) {
-    return row_bytes(call) * (size_t)an_context_threads(call->ctx);
+    return rows_bytes(call) * (size_t)an_context_threads(call->ctx);
 }
 
 static void gather_diff_task(void *user, int64_t index, int thread) {
     gather_job *j = user;
-    void *buffer = (char *)j->call->scratch + row_bytes(j->call) * (size_t)thread;
+    void *buffer = (char *)j->call->scratch + rows_bytes(j->call) * (size_t)thread;
     bool is_f64 = an_call_is_f64(j->call);
     for (int64_t row = index * j->rows_per_task; row < task_end(j, index); row++) {
         if (is_f64)
@@ -212,6 +215,6 @@ static an_status run_gather_diff(const an_call *call) {
 }
 
 AN_KERNEL_LIST(gather_diff) = {
-    {.name = "portable", .scratch = gather_diff_scratch, .run = run_gather_diff},
+    {.name = "portable", .scratch = gather_diff_scratch, .run = run_gather_diff, .by_leaves = true},
     {0},
 };

@@ -1,11 +1,12 @@
 /* Portable kernels of cross-entropy. Labels are checked first, so none can index outside its row; then rows are
- * independent, their losses wait in scratch, and one task adds them. */
+ * independent, their losses wait in scratch, and one task adds them. By leaves, the samples must lie along axis 0. */
 #include <inttypes.h>
 
 #include "base/elementary/elementary.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/common/elementwise.h"
+#include "kernels/common/leaves.h"
 #include "kernels/common/reduce_order.h"
 #include "kernels/loss/loss.h"
 
@@ -142,5 +143,6 @@ static an_status run_diff(const an_call *call) {
     return run_rows(&j);
 }
 
-AN_KERNEL_LIST(cross_entropy) = {{.name = "portable", .scratch = forward_scratch, .run = run_forward}, {0}};
+AN_KERNEL_LIST(cross_entropy) = {
+    {.name = "portable", .scratch = forward_scratch, .run = run_forward, .by_leaves = true}, {0}};
 AN_KERNEL_LIST(cross_entropy_diff) = {{.name = "portable", .scratch = diff_scratch, .run = run_diff}, {0}};

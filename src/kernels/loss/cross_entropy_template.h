@@ -72,7 +72,19 @@ static void NAME(diff_row)(const job *j, int64_t row, REAL *buffer) {
     NAME(an_row_store)(dst, offset, dst->strides[last], n, diff);
 }
 
+static REAL NAME(sum_leaves)(const REAL *losses, const an_leaf_cut *leaves, int64_t rows) {
+    REAL sums[AN_TREE_DEPTH];
+    sums[0] = 0;
+    an_leaf_walk w = an_leaf_walk_begin(leaves, rows);
+    while (an_leaf_walk_next(&w)) {
+        sums[w.slot] = NAME(an_row_sum)(losses + w.begin, w.end - w.begin);
+        for (int i = 0; i < w.joins; i++) sums[w.slot - i - 1] = sums[w.slot - i - 1] + sums[w.slot - i];
+    }
+    return sums[0];
+}
+
 static void NAME(sum_rows)(const job *j) {
-    REAL total = NAME(an_row_sum)(j->losses, j->rows);
+    const an_leaf_cut *leaves = an_call_leaves(j->call);
+    const REAL total = leaves ? NAME(sum_leaves)(j->losses, leaves, j->rows) : NAME(an_row_sum)(j->losses, j->rows);
     NAME(an_row_store)(&j->call->dst[0], 0, 1, 1, &total);
 }

@@ -1,11 +1,12 @@
-/* Portable kernels of the losses that compare a number with a target: chunks of elements are summed by any thread, the
- * chunks' sums wait in scratch, and one task adds them. */
+/* Portable kernels of the losses that compare a number with a target: chunks of elements are summed by any thread,
+ * the chunks' sums wait in scratch, and one task adds them. By leaves, chunks begin anew at each leaf, and the
+ * samples must lie along axis 0. */
 #include <string.h>
 
 #include "base/elementary/elementary.h"
 #include "base/parallel.h"
 #include "kernels/common/elementwise.h"
-#include "kernels/common/reduce_order.h"
+#include "kernels/common/leaf_chunks.h"
 #include "kernels/loss/loss.h"
 
 enum {
@@ -19,6 +20,7 @@ typedef struct job {
     const an_tensor *weights; /* NULL: none */
     int64_t count, chunks;
     int64_t each; /* elements of a weight */
+    const an_leaf_cut *leaves;
     bool f64;
     an_row_function_f32 *loss_f32;
     an_row_function_f64 *loss_f64;
@@ -29,13 +31,16 @@ typedef struct job {
 
 enum { WEIGHTS = 2, DIFF_WEIGHTS = 3 }; /* inputs forward and backward */
 
-static int64_t chunks_of(int64_t count) {
-    return (count + AN_SUM_CHUNK - 1) / AN_SUM_CHUNK;
+/* Numbers of chunks. Fewer elements or leaves never have more. */
+static int64_t chunks_of(const an_call *call) {
+    const int64_t count = an_tensor_elements(&call->src[0]);
+    const an_leaf_cut *leaves = an_call_leaves(call);
+    return leaves ? an_leaf_chunks(count, leaves->count) : an_chunks_of(count);
 }
 
 static size_t loss_scratch(const an_call *call) {
     size_t real = an_call_is_f64(call) ? sizeof(double) : sizeof(float);
-    return (size_t)chunks_of(an_tensor_elements(&call->src[0])) * real;
+    return (size_t)chunks_of(call) * real;
 }
 
 static void run_task(void *user, int64_t index, int thread) {
@@ -64,7 +69,8 @@ static an_status run_loss(const an_call *call, an_row_function_f32 *f32, an_row_
     j.src = an_tensor_merged(&call->src[0]);
     j.targets = an_tensor_merged(&call->src[1]);
     j.count = an_tensor_elements(&call->src[0]);
-    j.chunks = chunks_of(j.count);
+    j.leaves = an_call_leaves(call);
+    j.chunks = chunks_of(call);
     if (an_call_has(call, WEIGHTS)) {
         j.weights = &call->src[WEIGHTS];
         j.each = j.count / an_tensor_elements(j.weights);
@@ -89,13 +95,13 @@ static an_status run_diff(const an_call *call, an_row_function_f32 *f32, an_row_
     return an_elementwise(&with, f32, f64);
 }
 
-#define KERNELS(op)                                                                             \
-    static an_status run_##op(const an_call *call) {                                            \
-        return run_loss(call, op##_f32, op##_f64);                                              \
-    }                                                                                           \
-    static an_status run_##op##_diff(const an_call *call) {                                     \
-        return run_diff(call, op##_diff_f32, op##_diff_f64);                                    \
-    }                                                                                           \
-    AN_KERNEL_LIST(op) = {{.name = "portable", .scratch = loss_scratch, .run = run_##op}, {0}}; \
+#define KERNELS(op)                                                                                                \
+    static an_status run_##op(const an_call *call) {                                                               \
+        return run_loss(call, op##_f32, op##_f64);                                                                 \
+    }                                                                                                              \
+    static an_status run_##op##_diff(const an_call *call) {                                                        \
+        return run_diff(call, op##_diff_f32, op##_diff_f64);                                                       \
+    }                                                                                                              \
+    AN_KERNEL_LIST(op) = {{.name = "portable", .scratch = loss_scratch, .run = run_##op, .by_leaves = true}, {0}}; \
     AN_KERNEL_LIST(op##_diff) = {{.name = "portable", .run = run_##op##_diff}, {0}};
 AN_ERROR_LOSSES(KERNELS)

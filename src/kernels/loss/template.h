@@ -63,6 +63,12 @@ static void NAME(weigh)(const job *j, int64_t begin, int64_t n, REAL *terms) {
 static void NAME(sum_chunk)(const job *j, int64_t chunk) {
     REAL buffers[2][AN_SUM_CHUNK], terms[AN_SUM_CHUNK];
     int64_t begin = chunk * AN_SUM_CHUNK, n = an_smaller(j->count - begin, AN_SUM_CHUNK);
+    if (j->leaves) {
+        const an_leaf_chunk part = an_leaf_chunk_find(j->leaves, j->count / j->leaves->samples, chunk);
+        if (part.count == 0) return;
+        begin = part.begin;
+        n = part.count;
+    }
     const REAL *src[] = {NAME(an_range_load)(&j->src, 0, begin, n, buffers[0]),
                          NAME(an_range_load)(&j->targets, 0, begin, n, buffers[1])};
     j->NAME(loss)(n, src, terms, j->call->attributes);
@@ -70,11 +76,27 @@ static void NAME(sum_chunk)(const job *j, int64_t chunk) {
     ((REAL *)j->call->scratch)[chunk] = NAME(an_chunk_sum)(terms, n);
 }
 
-static void NAME(sum_chunks)(const job *j) {
-    const REAL *partials = j->call->scratch;
+static REAL NAME(sum_partials)(const job *j, int64_t first, int64_t chunks) {
+    const REAL *partials = (const REAL *)j->call->scratch + first;
     NAME(an_sum_tree) tree;
     tree.chunks = 0;
-    for (int64_t i = 0; i < j->chunks; i++) NAME(an_sum_tree_push)(&tree, partials[i]);
-    REAL total = NAME(an_sum_tree_total)(&tree);
+    for (int64_t i = 0; i < chunks; i++) NAME(an_sum_tree_push)(&tree, partials[i]);
+    return NAME(an_sum_tree_total)(&tree);
+}
+
+static REAL NAME(sum_leaves)(const job *j) {
+    REAL sums[AN_TREE_DEPTH];
+    sums[0] = 0;
+    an_leaf_walk w = an_leaf_walk_begin(j->leaves, j->count);
+    while (an_leaf_walk_next(&w)) {
+        const int64_t first = an_leaf_chunk_number(w.leaf, w.begin);
+        sums[w.slot] = NAME(sum_partials)(j, first, an_chunks_of(w.end - w.begin));
+        for (int i = 0; i < w.joins; i++) sums[w.slot - i - 1] = sums[w.slot - i - 1] + sums[w.slot - i];
+    }
+    return sums[0];
+}
+
+static void NAME(sum_chunks)(const job *j) {
+    const REAL total = j->leaves ? NAME(sum_leaves)(j) : NAME(sum_partials)(j, 0, j->chunks);
     NAME(an_row_store)(&j->call->dst[0], 0, 1, 1, &total);
 }

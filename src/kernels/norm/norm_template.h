@@ -105,16 +105,15 @@ static void NAME(diff_src_task)(void *user, int64_t index, int thread) {
         NAME(diff_src_block)(j, row, an_smaller(some, end - row), weight, buffer + VECTOR_BUFFERS * n);
 }
 
-/* The sums over one chunk of rows, in the order of the rows. */
-static void NAME(diff_weights_chunk)(void *user, int64_t index, int thread) {
-    const norm_job *j = user;
-    const int64_t n = j->width, end = task_end(j, index);
+/* The sums over rows begin … end - 1, in the order of the rows, which become row `index` of the sums in scratch. */
+static void NAME(sum_rows)(const norm_job *j, int64_t index, int64_t begin, int64_t end, int thread) {
+    const int64_t n = j->width;
     REAL *buffer = thread_buffer(j, thread);
     REAL *restrict weight_sums = (REAL *)j->call->scratch + index * j->call->dst_count * n;
     REAL *bias_sums = weight_sums + n;
     const bool has_bias = j->call->dst_count > 1;
     for (int64_t i = 0; i < j->call->dst_count * n; i++) weight_sums[i] = 0;
-    for (int64_t row = index * j->rows_a_task; row < end; row++) {
+    for (int64_t row = begin; row < end; row++) {
         const REAL *diff_dst = NAME(load_row)(j, j->diff_dst, row, buffer);
         const REAL *x = NAME(load_row)(j, j->src, row, buffer + n);
         const REAL mean = NAME(load_statistic)(j->mean, row), inverse = NAME(load_statistic)(j->inverse, row);
@@ -122,6 +121,11 @@ static void NAME(diff_weights_chunk)(void *user, int64_t index, int thread) {
         if (has_bias)
             for (int64_t i = 0; i < n; i++) bias_sums[i] += diff_dst[i];
     }
+}
+
+static void NAME(diff_weights_chunk)(void *user, int64_t index, int thread) {
+    const norm_job *j = user;
+    NAME(sum_rows)(j, index, index * j->rows_a_task, task_end(j, index), thread);
 }
 
 /* Adds the chunks in their order, for a range of columns of one output. */
@@ -138,4 +142,48 @@ static void NAME(diff_weights_total)(void *user, int64_t index, int thread) {
         for (int64_t i = 0; i < count; i++) total[i] += sums[i];
     }
     NAME(an_row_store)(dst, begin * dst->strides[0], dst->strides[0], count, total);
+}
+
+/* ---- by leaves ---- */
+
+static void NAME(leaf_chunks_task)(void *user, int64_t index, int thread) {
+    const norm_job *j = user;
+    const int64_t end = an_smaller((index + 1) * j->chunks_a_task, j->chunk_count);
+    for (int64_t i = index * j->chunks_a_task; i < end; i++)
+        NAME(sum_rows)(j, i, j->chunks[i].begin, j->chunks[i].end, thread);
+}
+
+static REAL *NAME(slot_of)(const norm_job *j, int64_t slot, int64_t output) {
+    REAL *slots = (REAL *)(void *)((char *)j->call->scratch + j->slots_at);
+    return slots + (slot * j->call->dst_count + output) * j->width;
+}
+
+/* Adds the chunks of a wave to the slots of their leaves, and leaves in their tree, for a range of columns of one
+ * output. */
+static void NAME(leaf_slots_task)(void *user, int64_t index, int thread) {
+    const norm_job *j = user;
+    const int64_t n = j->width, ranges = (n + COLUMNS - 1) / COLUMNS;
+    const int64_t output = index / ranges, begin = index % ranges * COLUMNS, count = an_smaller(n - begin, COLUMNS);
+    (void)thread;
+    for (int64_t chunk = 0; chunk < j->chunk_count; chunk++) {
+        const leaf_chunk *c = &j->chunks[chunk];
+        const REAL *sums = (const REAL *)j->call->scratch + (chunk * j->call->dst_count + output) * n + begin;
+        REAL *restrict total = NAME(slot_of)(j, c->slot, output) + begin;
+        if (!c->is_first)
+            for (int64_t i = 0; i < count; i++) total[i] += sums[i];
+        else if (c->joins == 0) /* no sum is -0, so beginning with 0 would change nothing */
+            memcpy(total, sums, (size_t)count * sizeof *total);
+        for (int k = 0; k < c->joins; k++) {
+            REAL *restrict left = NAME(slot_of)(j, c->slot - k - 1, output) + begin;
+            const REAL *right = k == 0 && c->is_first ? sums : NAME(slot_of)(j, c->slot - k, output) + begin;
+            for (int64_t i = 0; i < count; i++) left[i] = left[i] + right[i];
+        }
+    }
+}
+
+static void NAME(leaf_total_task)(void *user, int64_t output, int thread) {
+    const norm_job *j = user;
+    const an_tensor *dst = &j->call->dst[output];
+    (void)thread;
+    NAME(an_row_store)(dst, 0, dst->strides[0], j->width, NAME(slot_of)(j, 0, output));
 }

@@ -3,6 +3,7 @@
 
 #ifdef __AVX512F__
 #include "base/context.h"
+#include "kernels/product/amx_leaves.h"
 #include "kernels/product/product.h"
 #include "kernels/product/rounded.h"
 
@@ -86,7 +87,9 @@ static an_amx_job make_job(const an_call *call) {
                       .row_stride = dst->strides[row],
                       .dst_items = batch_of(dst, dst),
                       .accumulate = attributes->accumulate,
-                      .finish = attributes->finish};
+                      .finish = attributes->finish,
+                      .add_count = attributes->add_count,
+                      .add_to = attributes->add_to};
     job.items = an_grid_count(&job.dst_items);
     for (int i = 2; i + 1 < call->src_count; i += 2)
         job.more[job.more_count++] =
@@ -130,13 +133,27 @@ size_t an_product_amx_scratch(const an_call *call) {
     if (an_product_rounds(call)) return an_product_amx_rounded_scratch(call);
     for (int i = 0; i < dst->ndims - 2; i++) items *= dst->dims[i];
     const an_amx_job job = make_job(call);
-    return an_amx_scratch(call->ctx, items, dst->dims[dst->ndims - 2], dst->dims[dst->ndims - 1],
-                          an_amx_steps(&job) * AN_AMX_DEPTH);
+    const int64_t rows = dst->dims[dst->ndims - 2], columns = dst->dims[dst->ndims - 1];
+    const an_leaf_cut *cut = an_call_leaves(call);
+    if (cut)
+        return an_amx_leaves_bytes(cut, job.depth) +
+               an_amx_scratch_of_leaves(call->ctx, items, rows, columns,
+                                        an_amx_leaves_most_steps(cut, job.depth) * AN_AMX_DEPTH,
+                                        an_amx_leaves_slots(cut));
+    return an_amx_scratch(call->ctx, items, rows, columns, an_amx_steps(&job) * AN_AMX_DEPTH);
 }
 
+/* Sums over samples are the gradients of weights: one product of two matrices, to f32, with nothing behind it. So a call
+ * with leaves has no batch, no `more` products, no blocks of q8_0, and neither `finish` nor `accumulate`. */
 an_status an_product_amx_run(const an_call *call) {
     if (an_product_rounds(call)) return an_product_amx_rounded_run(call);
-    const an_amx_job job = make_job(call);
+    an_amx_job job = make_job(call);
+    an_amx_leaves leaves;
+    const an_leaf_cut *cut = an_call_leaves(call);
+    if (cut && an_amx_leaves_make(&leaves, cut, job.depth, job.scratch)) {
+        job.leaves = &leaves;
+        job.scratch = (char *)job.scratch + leaves.bytes;
+    }
     an_amx_run(&job);
     return AN_OK;
 }

@@ -13,6 +13,7 @@
 
 /* Compiled once a level, but there only beside avx512, and for contexts whose level is AN_ISA_AMX. */
 #define an_amx_scratch AN_LEVELED(an_amx_scratch)
+#define an_amx_scratch_of_leaves AN_LEVELED(an_amx_scratch_of_leaves)
 #define an_amx_run AN_LEVELED(an_amx_run)
 #define an_product_amx_applies AN_LEVELED(an_product_amx_applies)
 #define an_product_amx_scratch AN_LEVELED(an_product_amx_scratch)
@@ -39,6 +40,8 @@ typedef struct an_amx_more {
 
 enum { AN_AMX_MORE = AN_PRODUCT_SUM_PAIRS - 1 };
 
+typedef struct an_amx_leaves an_amx_leaves;
+
 typedef struct an_amx_job {
     an_context *ctx;
     void *scratch;
@@ -52,9 +55,14 @@ typedef struct an_amx_job {
     an_grid dst_items;
     bool accumulate;                 /* sums go on from what is in dst, which is f32 */
     const an_product_finish *finish; /* or NULL */
+    int add_count;                   /* as in an_product_attributes; dst is f32 */
+    const void *const *add_to;
+    /* NULL, or how k is cut into leaves (amx_leaves.h): each begins with a new step, and they are added in the tree of
+     * base/tree.h. Such a job has one product, and its sums do not go on from what is in dst. */
+    const an_amx_leaves *leaves;
 } an_amx_job;
 
-/* Steps of 32 k that a job takes: each of its products begins with a new one. */
+/* Steps of 32 k that the products of a job without leaves take: each begins with a new one. */
 static inline int64_t an_amx_steps(const an_amx_job *job) {
     int64_t steps = (job->depth + AN_AMX_DEPTH - 1) / AN_AMX_DEPTH;
     if (steps < 1) steps = 1;
@@ -64,6 +72,9 @@ static inline int64_t an_amx_steps(const an_amx_job *job) {
 
 /* Bytes that are enough for a job of these sizes, for smaller ones, and for those with rows instead of items. */
 size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth);
+/* The same for jobs with leaves: `depth` is that of the steps of all leaves, `slots` the most nodes that wait at once. */
+size_t an_amx_scratch_of_leaves(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth,
+                                int slots);
 void an_amx_run(const an_amx_job *job);
 
 /* The kernel of the ops product and product_sum. */

@@ -40,8 +40,16 @@ typedef struct {
             an_tile_load_past_cache(tile, from, LINE); \
     } while (0)
 
-/* 32 × 32 sums over 32 k. Few lines are fetched at a time, as loads of tiles need the same buffers. Those of the inner
- * panel come in pairs. */
+/* Few lines are fetched at a time, as loads of tiles need the same buffers. Those of the inner panel come in pairs. */
+static inline void fetch_ahead(block_ahead *ahead) {
+    _mm_prefetch(ahead->lines, _MM_HINT_T0);
+    _mm_prefetch(ahead->lines + ahead->stride, _MM_HINT_T0);
+    _mm_prefetch(ahead->inner, _MM_HINT_T1);
+    ahead->lines += 2 * ahead->stride;
+    ahead->inner += 2 * LINE;
+}
+
+/* 32 × 32 sums over 32 k. */
 AN_TILES_INLINE void multiply_step(const char *a, const char *b, bool a_stays, bool b_stays, block_ahead *ahead) {
     LOAD_TILE(6, b, b_stays);
     LOAD_TILE(4, a, a_stays);
@@ -51,38 +59,79 @@ AN_TILES_INLINE void multiply_step(const char *a, const char *b, bool a_stays, b
     LOAD_TILE(5, a + AN_AMX_TILE_BYTES, a_stays);
     an_tile_multiply_bf16(2, 5, 6);
     an_tile_multiply_bf16(3, 5, 7);
-    _mm_prefetch(ahead->lines, _MM_HINT_T0);
-    _mm_prefetch(ahead->lines + ahead->stride, _MM_HINT_T0);
-    _mm_prefetch(ahead->inner, _MM_HINT_T1);
-    ahead->lines += 2 * ahead->stride;
-    ahead->inner += 2 * LINE;
+    fetch_ahead(ahead);
 }
 
-/* sums (+)= a·b over some steps of 32 k. One of the operands stays in the first-level cache, as far as it fits. */
-AN_TILES_INLINE void multiply_block(const char *a, const char *b, int64_t steps, bool a_stays, bool add, float *sums,
-                                    block_ahead ahead) {
-    enum { SUMS_ROW = SIDE * (int)sizeof *sums };
-    float *lower = sums + SUMS / 2;
-    __asm__ volatile("" : : : "memory"); /* gcc's intrinsics do not say that they read memory */
-    if (add) {
-        an_tile_load(0, sums, SUMS_ROW);
-        an_tile_load(1, sums + HALF, SUMS_ROW);
-        an_tile_load(2, lower, SUMS_ROW);
-        an_tile_load(3, lower + HALF, SUMS_ROW);
+/* gcc's intrinsics do not say that they read and write memory. */
+#define TILES_FENCE() __asm__ volatile("" : : : "memory")
+
+enum { SUMS_ROW = SIDE * (int)sizeof(float) };
+
+/* From memory, or with NULL zeros. */
+AN_TILES_INLINE void begin_sums(const float *from) {
+    TILES_FENCE();
+    if (from) {
+        an_tile_load(0, from, SUMS_ROW);
+        an_tile_load(1, from + HALF, SUMS_ROW);
+        an_tile_load(2, from + SUMS / 2, SUMS_ROW);
+        an_tile_load(3, from + SUMS / 2 + HALF, SUMS_ROW);
     } else {
         an_tile_zero(0);
         an_tile_zero(1);
         an_tile_zero(2);
         an_tile_zero(3);
     }
+}
+
+AN_TILES_INLINE void end_sums(float *to) {
+    an_tile_store(0, to, SUMS_ROW);
+    an_tile_store(1, to + HALF, SUMS_ROW);
+    an_tile_store(2, to + SUMS / 2, SUMS_ROW);
+    an_tile_store(3, to + SUMS / 2 + HALF, SUMS_ROW);
+    TILES_FENCE();
+}
+
+/* Stores sums and begins others with zeros and a step. Each tile is stored just before it is used again: stores of all four
+ * would wait for the last step, and the new step for them, which takes as long as a step does. */
+AN_TILES_INLINE void exchange_sums(float *to, const char *a, const char *b, bool a_stays, bool b_stays,
+                                   block_ahead *ahead) {
+    TILES_FENCE();
+    LOAD_TILE(6, b, b_stays);
+    LOAD_TILE(4, a, a_stays);
+    an_tile_store(0, to, SUMS_ROW);
+    an_tile_zero(0);
+    an_tile_multiply_bf16(0, 4, 6);
+    LOAD_TILE(7, b + AN_AMX_TILE_BYTES, b_stays);
+    an_tile_store(1, to + HALF, SUMS_ROW);
+    an_tile_zero(1);
+    an_tile_multiply_bf16(1, 4, 7);
+    LOAD_TILE(5, a + AN_AMX_TILE_BYTES, a_stays);
+    an_tile_store(2, to + SUMS / 2, SUMS_ROW);
+    an_tile_zero(2);
+    an_tile_multiply_bf16(2, 5, 6);
+    an_tile_store(3, to + SUMS / 2 + HALF, SUMS_ROW);
+    an_tile_zero(3);
+    an_tile_multiply_bf16(3, 5, 7);
+    fetch_ahead(ahead);
+    TILES_FENCE();
+}
+
+/* sums += a·b over some steps of 32 k. One of the operands stays in the first-level cache for so many steps, as far as it
+ * fits. */
+AN_TILES_INLINE void multiply_steps(const char *a, const char *b, int64_t steps, int64_t staying, bool a_stays,
+                                    block_ahead *ahead) {
     int64_t step = 0;
-    for (; step < steps && step < STAYING_STEPS; step++, a += BLOCK_BYTES, b += BLOCK_BYTES)
-        multiply_step(a, b, a_stays, !a_stays, &ahead);
-    for (; step < steps; step++, a += BLOCK_BYTES, b += BLOCK_BYTES) multiply_step(a, b, false, false, &ahead);
-    an_tile_store(0, sums, SUMS_ROW);
-    an_tile_store(1, sums + HALF, SUMS_ROW);
-    an_tile_store(2, lower, SUMS_ROW);
-    an_tile_store(3, lower + HALF, SUMS_ROW);
+    for (; step < steps && step < staying; step++, a += BLOCK_BYTES, b += BLOCK_BYTES)
+        multiply_step(a, b, a_stays, !a_stays, ahead);
+    for (; step < steps; step++, a += BLOCK_BYTES, b += BLOCK_BYTES) multiply_step(a, b, false, false, ahead);
+}
+
+/* The same from memory, and to it. */
+AN_TILES_INLINE void multiply_block(const char *a, const char *b, int64_t steps, bool a_stays, bool add, float *sums,
+                                    block_ahead ahead) {
+    begin_sums(add ? sums : NULL);
+    multiply_steps(a, b, steps, STAYING_STEPS, a_stays, &ahead);
+    end_sums(sums);
 }
 
 /* ---- dst ---- */
@@ -105,19 +154,51 @@ static inline void load_sums(const an_amx_job *job, dst_block d, float *sums) {
     }
 }
 
-/* With `streams`, whole lines go to memory past the caches, without being read first. */
+/* Where rows of dst go. With `streams`, whole lines go to memory past the caches, without being read first. */
+typedef struct {
+    __mmask16 left, right;
+    bool streams;
+} row_store;
+
+static inline row_store row_store_of(dst_block d, bool streams) {
+    return (row_store){half_mask(d.columns), half_mask(d.columns - HALF), streams && d.columns == SIDE};
+}
+
+static inline void store_row(row_store s, __m512 x, __m512 y, float *to) {
+    if (s.streams) {
+        _mm512_stream_ps(to, x);
+        _mm512_stream_ps(to + HALF, y);
+    } else {
+        _mm512_mask_storeu_ps(to, s.left, x);
+        _mm512_mask_storeu_ps(to + HALF, s.right, y);
+    }
+}
+
 static void store_f32(const an_amx_job *job, dst_block d, bool streams, const float *sums) {
-    const __mmask16 left = half_mask(d.columns), right = half_mask(d.columns - HALF);
+    const row_store store = row_store_of(d, streams);
     float *to = (float *)job->dst + d.offset;
-    for (int64_t row = 0; row < d.rows; row++, to += job->row_stride, sums += SIDE) {
-        const __m512 x = _mm512_load_ps(sums), y = _mm512_load_ps(sums + HALF);
-        if (streams && d.columns == SIDE) {
-            _mm512_stream_ps(to, x);
-            _mm512_stream_ps(to + HALF, y);
-        } else {
-            _mm512_mask_storeu_ps(to, left, x);
-            _mm512_mask_storeu_ps(to + HALF, right, y);
+    for (int64_t row = 0; row < d.rows; row++, to += job->row_stride, sums += SIDE)
+        store_row(store, _mm512_load_ps(sums), _mm512_load_ps(sums + HALF), to);
+}
+
+/* The same after additions: of `count` blocks, nearest first, and then of what the job adds. */
+static void store_with_below(const an_amx_job *job, dst_block d, bool streams, const float *const *below, int count,
+                             const float *sums) {
+    const row_store store = row_store_of(d, streams);
+    float *to = (float *)job->dst + d.offset;
+    int64_t at = (d.item * job->rows + d.row) * job->columns + d.column;
+    for (int64_t row = 0; row < d.rows; row++, to += job->row_stride, at += job->columns) {
+        __m512 x = _mm512_load_ps(sums + row * SIDE), y = _mm512_load_ps(sums + row * SIDE + HALF);
+        for (int i = 0; i < count; i++) {
+            x = _mm512_add_ps(_mm512_load_ps(below[i] + row * SIDE), x);
+            y = _mm512_add_ps(_mm512_load_ps(below[i] + row * SIDE + HALF), y);
         }
+        for (int i = job->add_count - 1; i >= 0; i--) {
+            const float *from = (const float *)job->add_to[i] + at;
+            x = _mm512_add_ps(_mm512_maskz_loadu_ps(store.left, from), x);
+            y = _mm512_add_ps(_mm512_maskz_loadu_ps(store.right, from + HALF), y);
+        }
+        store_row(store, x, y, to);
     }
 }
 
@@ -140,7 +221,9 @@ AN_TILES static void store_block(const an_amx_job *job, dst_block d, bool stream
         const an_product_block block = {d.item, d.row, d.column, d.rows, d.columns, SIDE};
         job->finish->f32(job->finish->user, &block, sums);
     }
-    if (job->dtype == AN_DTYPE_F32)
+    if (job->add_count)
+        store_with_below(job, d, streams, NULL, 0, sums);
+    else if (job->dtype == AN_DTYPE_F32)
         store_f32(job, d, streams, sums);
     else
         store_bf16(job, d, sums);

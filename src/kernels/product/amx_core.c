@@ -19,12 +19,13 @@
 #include "kernels/product/amx_block.h"
 #include "kernels/product/amx_few.h"
 #include "kernels/product/amx_few_blocks.h"
+#include "kernels/product/amx_leaf_block.h"
+#include "kernels/product/amx_leaves.h"
 
-/* Sizes in panels of 32 lanes and in steps of 32 k. Sums stay in tiles for a piece of k, which is long because it costs
- * some steps to put them aside. A thread's outer block, and with more than one piece the sums of a part, take half of a
- * second-level cache of 2 MiB or a little more. */
+/* Sizes in panels of 32 lanes and in steps of 32 k. A thread's outer block, and with more than one piece the sums of a
+ * part, take half of a second-level cache of 2 MiB or a little more. */
 enum {
-    PIECE_STEPS = 32,
+    PIECE_STEPS = AN_AMX_PIECE_STEPS,
     OUTER_ONE_PIECE = 16, /* panels of a block */
     OUTER_MORE_PIECES = 8,
     OUTER_LEAST = 4,
@@ -35,7 +36,7 @@ enum {
 };
 
 /* A chunk is what is computed after the inner operand, or as much of it as there is room for, was packed. */
-enum { CHUNK_STEPS = 4 * PIECE_STEPS, MOST_BLOCKS = 1024 };
+enum { CHUNK_STEPS = AN_AMX_CHUNK_PIECES * PIECE_STEPS, MOST_BLOCKS = 1024 };
 static const int64_t inner_bytes_most = 6 << 20; /* 768 lanes of 4,096 k */
 static const int64_t sums_bytes_most = 4 << 20;  /* of chunks that do not have all of k */
 
@@ -78,8 +79,14 @@ static job_cut make_cut(int64_t items, int64_t outer, int64_t inner, int64_t ste
     return c;
 }
 
+/* The small stack of a thread for blocks with leaves. */
+static int64_t stack_bytes(int slots) {
+    return slots > 1 ? slots * SUMS_BYTES : 0;
+}
+
 /* The largest that any job can have that is not larger than this one, or has rows instead of items. */
-size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
+size_t an_amx_scratch_of_leaves(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth,
+                                int slots) {
     const int64_t steps = an_larger(1, an_divide_up(depth, SIDE));
     const int64_t row_panels = an_divide_up(rows, SIDE), column_panels = an_divide_up(columns, SIDE);
     const int64_t outer = items * an_larger(row_panels, column_panels);
@@ -87,11 +94,16 @@ size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_
     int64_t thread = an_smaller(outer, OUTER_ONE_PIECE) * an_smaller(steps, PIECE_STEPS) * BLOCK_BYTES + SUMS_BYTES;
     if (steps > PIECE_STEPS) {
         const int64_t sums = an_smaller(inner, INNER_MORE_PIECES) * SUMS_BYTES;
-        thread = an_larger(thread, an_smaller(outer, OUTER_MORE_PIECES) * (PIECE_STEPS * BLOCK_BYTES + sums));
+        thread = an_larger(thread, an_smaller(outer, OUTER_MORE_PIECES) * (PIECE_STEPS * BLOCK_BYTES + slots * sums));
     }
+    thread += stack_bytes(slots);
     int64_t shared = an_smaller(inner_bytes_most, inner * an_smaller(steps, CHUNK_STEPS) * BLOCK_BYTES);
-    if (steps > CHUNK_STEPS) shared += an_smaller(sums_bytes_most, outer * inner * SUMS_BYTES);
+    if (steps > CHUNK_STEPS) shared += slots * an_smaller(sums_bytes_most, outer * inner * SUMS_BYTES);
     return MOST_BLOCKS * sizeof(atomic_int) + (size_t)shared + (size_t)ctx->threads * (size_t)thread;
+}
+
+size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth) {
+    return an_amx_scratch_of_leaves(ctx, items, rows, columns, depth, 1);
 }
 
 /* ---- a chunk ---- */
@@ -106,7 +118,9 @@ typedef struct {
     atomic_int *taken; /* parts of each outer block */
     char *inner_panels, *threads;
     float *sums; /* if there are more chunks in k */
-    size_t thread_bytes, block_bytes;
+    size_t thread_bytes, block_bytes, stack_bytes;
+    int slots; /* of sums that wait; 1: there are no leaves */
+    int64_t run_count;
 } chunk;
 
 static int64_t blocks_of(const chunk *c) {
@@ -156,7 +170,9 @@ typedef struct {
     const char *outer_panels;
     float *sums;                    /* of the first block */
     int64_t outer_sums, inner_sums; /* from a block to the next in either direction */
-    bool first, last;               /* in k */
+    int64_t slot_sums;              /* and from a slot to the next; only with leaves */
+    float *stack;
+    bool first, last; /* in k */
 } piece;
 
 static float *sums_at(const piece *p, int64_t outer, int64_t inner) {
@@ -218,6 +234,31 @@ AN_TILES static void multiply_piece(const chunk *c, const piece *p) {
     }
 }
 
+/* ---- leaves ---- */
+
+AN_TILES static void multiply_leaves(const chunk *c, const piece *p) {
+    const an_amx_leaves *leaves = c->job->leaves;
+    const int64_t panel_bytes = p->steps.count * BLOCK_BYTES, step = c->steps.begin + p->steps.begin;
+    const an_amx_leaf_run *runs = leaves->runs + an_amx_run_at(leaves, c->run_count, step);
+    for (int64_t i = 0; i < p->inner.count; i++) {
+        const char *inner = inner_panel(c, p->item, p->inner.begin + i, p->steps.begin);
+        for (int64_t o = 0; o < p->outer.count; o++) {
+            const char *outer = p->outer_panels + o * panel_bytes;
+            const block_ahead ahead = look_ahead(c, p, o, i);
+            const block_slots slots = {.kept = sums_at(p, o, i), .stack = p->stack, .kept_slot = p->slot_sums};
+            const an_amx_leaf_run *last;
+            if (c->outer_is_b)
+                last = multiply_runs(runs, p->steps.count, inner, outer, true, &slots, ahead);
+            else
+                last = multiply_runs(runs, p->steps.count, outer, inner, false, &slots, ahead);
+            if (p->last)
+                store_joined(c->job, dst_at(c, p, o, i), c->streams, &slots, last);
+            else
+                join_nodes(&slots, last);
+        }
+    }
+}
+
 /* One part of a block. `packed` is the piece whose outer panels the thread has; -1: none. */
 static void multiply_part(const chunk *c, int64_t block, int64_t part, int thread, int64_t *packed) {
     const job_cut *cut = &c->cut;
@@ -227,14 +268,17 @@ static void multiply_part(const chunk *c, int64_t block, int64_t part, int threa
                .outer = range_of(c->outer.count, block % blocks * cut->block_panels, cut->block_panels),
                .inner = range_of(c->inner.count, part * cut->part_panels, cut->part_panels),
                .outer_panels = own,
-               .sums = (float *)(own + c->block_bytes)};
+               .sums = (float *)(own + c->block_bytes + c->stack_bytes),
+               .stack = (float *)(own + c->block_bytes)};
     if (c->sums) {
+        p.slot_sums = cut->chunk_items * cut->chunk_outer * cut->chunk_inner * SUMS;
         p.outer_sums = c->inner.count * SUMS;
         p.inner_sums = SUMS;
         p.sums = c->sums + ((p.item * c->outer.count + p.outer.begin) * c->inner.count + p.inner.begin) * SUMS;
     } else if (!cut->one_piece) {
         p.outer_sums = SUMS;
         p.inner_sums = cut->block_panels * SUMS;
+        p.slot_sums = cut->part_panels * p.inner_sums;
     }
     const an_amx_range panels = {c->outer.begin + p.outer.begin, p.outer.count};
     for (int64_t step = 0; step < c->steps.count; step += cut->piece_steps) {
@@ -246,7 +290,10 @@ static void multiply_part(const chunk *c, int64_t block, int64_t part, int threa
         *packed = step;
         p.first = steps.begin == 0;
         p.last = steps.begin + steps.count == cut->steps;
-        multiply_piece(c, &p);
+        if (c->job->leaves)
+            multiply_leaves(c, &p);
+        else
+            multiply_piece(c, &p);
     }
 }
 
@@ -282,7 +329,7 @@ static void run_chunk(chunk *c, bool pack) {
 /* A large dst will not be in a cache when it is read. Lines must be whole. */
 static bool should_stream(const an_amx_job *job) {
     enum { LARGE = 1 << 20, FLOATS = LINE / (int)sizeof(float) };
-    if (job->dtype != AN_DTYPE_F32 || job->accumulate) return false;
+    if (job->dtype != AN_DTYPE_F32 || job->accumulate || job->add_count) return false;
     if (job->items * job->rows * job->columns < LARGE / (int64_t)sizeof(float)) return false;
     for (int i = 0; i < job->dst_items.ndims; i++)
         if (job->dst_items.strides[i] % FLOATS) return false;
@@ -295,15 +342,16 @@ static void lay_out(chunk *c) {
     c->taken = (atomic_int *)scratch;
     c->inner_panels = scratch + MOST_BLOCKS * sizeof *c->taken;
     scratch = c->inner_panels + cut->chunk_items * cut->chunk_inner * cut->chunk_steps * BLOCK_BYTES;
+    c->stack_bytes = (size_t)stack_bytes(c->slots);
     c->block_bytes = (size_t)(cut->block_panels * cut->piece_steps * BLOCK_BYTES);
     if (cut->chunk_steps < cut->steps) {
         c->sums = (float *)scratch;
-        c->threads = scratch + cut->chunk_items * cut->chunk_outer * cut->chunk_inner * SUMS_BYTES;
-        c->thread_bytes = c->block_bytes;
+        c->threads = scratch + cut->chunk_items * cut->chunk_outer * cut->chunk_inner * c->slots * SUMS_BYTES;
+        c->thread_bytes = c->block_bytes + c->stack_bytes;
     } else {
-        const int64_t blocks = cut->one_piece ? 1 : cut->block_panels * cut->part_panels;
+        const int64_t blocks = cut->one_piece ? 1 : cut->block_panels * cut->part_panels * c->slots;
         c->threads = scratch;
-        c->thread_bytes = c->block_bytes + (size_t)(blocks * SUMS_BYTES);
+        c->thread_bytes = c->block_bytes + c->stack_bytes + (size_t)(blocks * SUMS_BYTES);
     }
 }
 
@@ -326,9 +374,12 @@ void an_amx_run(const an_amx_job *job) {
     }
     const int64_t rows = an_divide_up(job->rows, SIDE), columns = an_divide_up(job->columns, SIDE);
     chunk c = {.job = job, .outer_is_b = columns >= rows, .streams = should_stream(job)};
-    c.cut = make_cut(job->items, an_larger(rows, columns), an_smaller(rows, columns), an_amx_steps(job));
+    c.cut = make_cut(job->items, an_larger(rows, columns), an_smaller(rows, columns),
+                     job->leaves ? job->leaves->steps : an_amx_steps(job));
     c.one_inner = has_one(job, !c.outer_is_b);
     c.workers = job->items * rows * columns * c.cut.steps < WORTH_THREADS ? 1 : job->ctx->threads;
+    c.slots = job->leaves ? job->leaves->slots : 1;
+    if (job->leaves) c.run_count = an_amx_leaves_cut(job->leaves, c.cut.chunk_steps, c.cut.piece_steps);
     lay_out(&c);
     const job_cut *cut = &c.cut;
     for (int64_t item = 0; item < job->items; item += cut->chunk_items)

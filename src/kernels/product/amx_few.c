@@ -3,6 +3,7 @@
  * b comes as weights lie, one row of memory for each column of dst, and is read once, where it is, without being packed: the tiles' left
  * side is b, and their right side the few rows of a, which are packed. So dst comes out transposed. An element's sum has the same products
  * in the same order as in amx_core.c, with the factors exchanged: the bits are the same. With few columns, a is read where it is, and b packed.
+ * Jobs with leaves run in amx_core.c: the operands of a weight's gradient lie across k, and these are read along it.
  */
 #include "kernels/product/amx_few.h"
 
@@ -47,7 +48,7 @@ static bool has_few_rows(const an_amx_job *job) {
 bool an_amx_few_applies(const an_amx_job *job) {
     const bool has_few_columns = job->columns <= HALF && job->a.depth_stride == 1 && job->more_count == 0;
     return !job->a.has_blocks && !job->b.has_blocks && (has_few_rows(job) || has_few_columns) && job->items == 1 &&
-           job->depth > 0 && !job->accumulate && an_amx_few_more_applies(job);
+           job->depth > 0 && !job->accumulate && !job->leaves && an_amx_few_more_applies(job);
 }
 
 /* One of the products of a job: what is read of it, and where its steps of the packed operand begin. */

@@ -30,7 +30,7 @@ typedef struct {
 
 bool an_amx_few_blocks_applies(const an_amx_job *job) {
     return job->b.has_blocks && job->rows <= HALF && job->items == 1 && job->b.depth_stride == 1 && job->depth > 0 &&
-           !job->accumulate && an_amx_few_more_applies(job);
+           !job->accumulate && !job->leaves && an_amx_few_more_applies(job);
 }
 
 typedef uint16_t tile_of_b[HALF * SIDE];

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "kernels/product/amx_leaves.h"
 #include "kernels/product/amx_widen.h"
 
 enum {
@@ -139,6 +140,22 @@ int64_t an_amx_item_offset(const an_grid *items, int64_t item) {
     return offset;
 }
 
+/* The rows of each leaf alone. Leaves without padding lie as if there were none. */
+static void pack_leaves(const an_amx_leaves *leaves, an_amx_matrix m, an_amx_range panels, an_amx_range steps, char *to,
+                        int64_t panel_bytes) {
+    const uint16_t *data = m.data;
+    for (int64_t i = an_amx_leaf_at(leaves, steps.begin); steps.count > 0; i++) {
+        const an_amx_leaf *leaf = &leaves->parts[i];
+        const int64_t first = steps.begin - leaf->step, left = leaf->steps - first;
+        const an_amx_range here = {first, steps.count < left ? steps.count : left};
+        m.data = data + leaf->begin * m.depth_stride;
+        m.depth = leaf->rows;
+        an_amx_pack(&m, panels, here, to, panel_bytes);
+        to += here.count * AN_AMX_BLOCK_BYTES;
+        steps = (an_amx_range){steps.begin + here.count, steps.count - here.count};
+    }
+}
+
 void an_amx_pack_operand(const an_amx_job *job, int64_t item, bool is_b, bool as_b, an_amx_range panels,
                          an_amx_range steps, char *to, int64_t panel_bytes) {
     for (int i = 0; i <= job->more_count && steps.count > 0; i++) {
@@ -151,6 +168,10 @@ void an_amx_pack_operand(const an_amx_job *job, int64_t item, bool is_b, bool as
                                  .depth = more ? more->depth : job->depth,
                                  .is_b = as_b,
                                  .has_blocks = o->has_blocks};
+        if (job->leaves && !job->leaves->dense) {
+            pack_leaves(job->leaves, m, panels, steps, to, panel_bytes);
+            return;
+        }
         int64_t own = (m.depth + SIDE - 1) / SIDE;
         if (i == 0 && own < 1) own = 1;
         if (steps.begin >= own) {

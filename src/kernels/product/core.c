@@ -5,7 +5,9 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/tree.h"
 #include "kernels/common/row.h"
+#include "kernels/product/core_leaves.h"
 #include "kernels/product/core_level.h"
 #include "kernels/product/core_plan.h"
 
@@ -19,6 +21,9 @@ enum { FEW_ROWS = 2 * PANEL_ROWS, MORE_ROWS = 512, NEAR_BYTES = 2048, WAY_BYTES 
 
 /* Panels that a task packs. */
 enum { PACK_TASK_PANELS = 4 };
+
+/* What is added to a piece's sums at most: those of its leaf, of nodes that wait, and the job's add_to. */
+enum { MOST_ENDS = 1 + AN_TREE_DEPTH + AN_PRODUCT_MOST_ADDED };
 
 static const an_dtype dtype_f32 = AN_DTYPE_F32, dtype_f64 = AN_DTYPE_F64;
 
@@ -93,6 +98,9 @@ typedef struct {
 
 typedef struct {
     const an_product_job *job;
+    an_product_cut cut; /* pieces NULL: there are no leaves */
+    char *scratch;      /* the plan's, after the pieces */
+    bool keeps_dst;     /* until the sums are finished, as it is added to them */
     an_product_plan plan;
     job_block block;
     bool even[AN_SIDES];   /* operands whose lines are known to lie evenly */
@@ -120,8 +128,16 @@ static const an_product_operand *operand_of(const job_run *run, int s) {
     return s == AN_ROWS ? &run->job->a : &run->job->b;
 }
 
+static an_product_piece piece_at(const job_run *run, int64_t piece) {
+    if (run->cut.pieces) return run->cut.pieces[piece];
+    const range depth = part_of(run->job->depth, piece, AN_PRODUCT_PIECE);
+    return (an_product_piece){
+        .begin = depth.begin, .count = depth.count, .leaf_count = 1, .continues = piece > 0 || run->job->accumulate};
+}
+
 static range piece_depth(const job_run *run, int64_t piece) {
-    return part_of(run->job->depth, piece, AN_PRODUCT_PIECE);
+    const an_product_piece p = piece_at(run, piece);
+    return (range){p.begin, p.count};
 }
 
 /* The lanes of some panels of a side. */
@@ -164,17 +180,22 @@ static dst_tile tile_at(const job_run *run, int64_t index) {
 /* Shared panels of a piece of an item, both counted from the block's. */
 static void *shared_panels(const job_run *run, int s, int64_t item, int64_t piece) {
     const an_product_side *side = &run->plan.sides[s];
-    int64_t panels = an_smaller(side->panels, side->block * side->tile);
-    int64_t index = (item * run->plan.piece_block + piece) * panels;
-    return (char *)run->job->scratch + side->begin + (size_t)index * side->panel_bytes;
+    const int64_t panels = an_smaller(side->panels, side->block * side->tile), first = run->block.pieces.begin;
+    const int64_t before = piece_depth(run, first + piece).begin - piece_depth(run, first).begin;
+    return run->scratch + side->begin + (size_t)((item * run->plan.block_depth + before) * panels) * side->step_bytes;
 }
 
 static void *thread_scratch(const job_run *run, int thread) {
-    return (char *)run->job->scratch + (size_t)thread * run->plan.thread_bytes;
+    return run->scratch + (size_t)thread * run->plan.thread_bytes;
 }
 
 static void *sums_at(const job_run *run, int64_t index) {
-    return (char *)run->job->scratch + run->plan.sums_begin + (size_t)index * run->plan.sum_bytes;
+    return run->scratch + run->plan.sums_begin + (size_t)index * run->plan.sum_bytes;
+}
+
+/* Slot 1 of a tile, behind which its others are. */
+static void *slots_at(const job_run *run, int64_t tile) {
+    return run->scratch + run->plan.slots_begin + (size_t)(tile * (run->plan.slots - 1)) * run->plan.sum_bytes;
 }
 
 /* Where pieces of a tile run at once, each has sums of its own, after those of the tile's total. */
@@ -203,6 +224,26 @@ static void find_direct(job_run *run, an_dtype dtype, size_t element) {
         run->direct[AN_COLUMNS] =
             rows <= FEW_ROWS || (whole && rows <= MORE_ROWS && line_distance(b, element) <= NEAR_BYTES);
     }
+}
+
+/* Whether dst is one of the matrices that are added to the sums. */
+static bool adds_dst(const an_product_job *job) {
+    for (int i = 0; i < job->add_count; i++)
+        if (job->add_to[i] == job->dst.tensor->data) return true;
+    return false;
+}
+
+static job_run run_begin(const an_product_job *job, size_t element) {
+    job_run run = {.job = job, .scratch = job->scratch, .keeps_dst = adds_dst(job)};
+    int64_t pieces = an_product_pieces(job->depth);
+    if (job->leaves && job->depth > 0) {
+        run.cut = an_product_cut_make(job->depth, job->leaves, job->scratch);
+        run.scratch += an_product_cut_bytes(job->depth, job->leaves);
+        pieces = run.cut.count;
+    }
+    run.plan = an_product_plan_make(job->ctx, element, job->items, job->rows, job->columns, job->depth, pieces,
+                                    run.cut.pieces ? run.cut.slots : 1);
+    return run;
 }
 
 /* All blocks, in an order that packs little: the side with more of them runs inside, so that the other's panels stay.

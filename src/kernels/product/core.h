@@ -9,13 +9,15 @@
  * of AN_PRODUCT_PIECE, and the sums of the pieces are added in order, to that of the first. So they do not depend on
  * threads, on how many rows or columns there are or on where in a tile the element lies. Levels with a fused
  * multiply-add (avx2, avx512) round once for a product and its addition, and so agree with each other for any width of
- * vector; the base level rounds twice.
+ * vector; the base level rounds twice. Where k is cut into leaves, each leaf is added as if it were all of k, and the sums of
+ * leaves are added in the tree of base/tree.h (core_leaves.h).
  */
 #ifndef AN_KERNELS_PRODUCT_CORE_H
 #define AN_KERNELS_PRODUCT_CORE_H
 
 #include "anneal/experimental.h"
 #include "base/level.h"
+#include "kernels/product/product.h"
 
 /* Compiled once a level. */
 #define an_grid_add AN_LEVELED(an_grid_add)
@@ -24,6 +26,7 @@
 #define an_matrix_line_f64 AN_LEVELED(an_matrix_line_f64)
 #define an_matrix_operand AN_LEVELED(an_matrix_operand)
 #define an_product_scratch AN_LEVELED(an_product_scratch)
+#define an_product_leaf_scratch AN_LEVELED(an_product_leaf_scratch)
 #define an_product_run_f32 AN_LEVELED(an_product_run_f32)
 #define an_product_run_f64 AN_LEVELED(an_product_run_f64)
 
@@ -79,6 +82,11 @@ typedef struct an_product_job {
     an_matrix dst;   /* a line is a row */
     bool accumulate; /* dst (f32 or f64, as computed) holds sums that this job continues: a product whose k is cut at
                         multiples of AN_PRODUCT_PIECE, first part first, has the bits of the whole */
+    const an_leaf_cut *leaves; /* NULL, or the leaves of k, whose rows are those of samples; not with `accumulate` */
+    /* Matrices that are added to the sums before these are finished: add_to[add_count - 1] first, add_to[0] last. They are
+     * of the type computed in, dense, with the rows of all items one after the other; add_to[0] may be dst. */
+    int add_count;
+    const void *const *add_to;
     an_finish_f32 *finish_f32; /* NULL: nothing to finish */
     an_finish_f64 *finish_f64;
     const void *finish_user;
@@ -86,6 +94,10 @@ typedef struct an_product_job {
 
 /* Bytes that are enough for a job of these sizes and for all smaller ones. */
 size_t an_product_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth);
+
+/* … and for all cuts of k into as many leaves or fewer. The ends of the leaves are not read. */
+size_t an_product_leaf_scratch(an_context *ctx, bool f64, int64_t items, int64_t rows, int64_t columns, int64_t depth,
+                               const an_leaf_cut *leaves);
 
 void an_product_run_f32(const an_product_job *job);
 void an_product_run_f64(const an_product_job *job);

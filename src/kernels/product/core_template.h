@@ -3,6 +3,7 @@
 #include "kernels/product/tile.h" /* first: its vectors are the packing's too */
 
 #include "kernels/product/core_pack.h"
+#include "kernels/product/tile_leaves.h"
 
 /* ---- lines of a matrix ---- */
 
@@ -32,32 +33,70 @@ static void NAME(store_line)(const an_matrix *m, int64_t item, int64_t line, ran
 
 /* ---- sums of a tile ---- */
 
+/* Rows of whole panels, or dst's. */
 typedef struct {
     REAL *first;
     int64_t stride;
-    bool in_dst; /* else in scratch, where there is room for whole panels */
+} NAME(sums);
+
+typedef struct {
+    NAME(sums) end;  /* finished */
+    bool in_dst;     /* else in scratch, where there is room for whole panels */
+    NAME(sums) slot; /* slot 0, between pieces: the same memory, unless what is added at the end lies there */
+    REAL *slots;     /* the others, in scratch */
 } NAME(tile_sums);
 
-/* In dst where that is as dense as scratch, else at `index` of the sums in scratch. */
-static NAME(tile_sums) NAME(sums_of)(const job_run *run, const dst_tile *t, int64_t index) {
+/* In dst where that is as dense as scratch, else in scratch, where they are those of `tile`: its number in the block, or the
+ * thread's if sums do not wait between blocks. */
+static NAME(tile_sums) NAME(sums_of)(const job_run *run, const dst_tile *t, int64_t tile) {
     const an_matrix *dst = &run->job->dst;
     range rows = t->sides[AN_ROWS], columns = t->sides[AN_COLUMNS];
+    const NAME(sums) scratch = {sums_at(run, total_index(run, tile)), run->plan.sum_stride};
+    NAME(tile_sums) sums = {scratch, false, scratch, slots_at(run, tile)};
     if (dst->tensor->dtype == NAME(dtype) && (columns.count == 1 || grid_inner_stride(&dst->places) == 1) &&
         grid_run(&dst->lines, rows.begin, rows.count) == rows.count &&
         grid_run(&dst->places, columns.begin, columns.count) == columns.count) {
         int64_t offset = dst->offset + grid_offset(&dst->items, t->item) + grid_offset(&dst->lines, rows.begin) +
                          grid_offset(&dst->places, columns.begin);
-        return (NAME(tile_sums)){(REAL *)dst->tensor->data + offset, grid_inner_stride(&dst->lines), true};
+        sums.end = (NAME(sums)){(REAL *)dst->tensor->data + offset, grid_inner_stride(&dst->lines)};
+        sums.in_dst = true;
+        if (!run->keeps_dst) sums.slot = sums.end;
     }
-    return (NAME(tile_sums)){sums_at(run, index), run->plan.sum_stride, false};
+    return sums;
+}
+
+static NAME(sums) NAME(slot_of)(const job_run *run, NAME(tile_sums) sums, int slot) {
+    const int64_t elements = (int64_t)(run->plan.sum_bytes / sizeof(REAL));
+    return slot == 0 ? sums.slot : (NAME(sums)){sums.slots + (slot - 1) * elements, run->plan.sum_stride};
+}
+
+/* What a piece's sums of a tile end with. The last piece has add_to at its end. */
+static NAME(ends) NAME(ends_of)(const job_run *run, const dst_tile *t, NAME(tile_sums) sums,
+                                const an_product_piece *piece, bool last) {
+    const an_product_job *job = run->job;
+    const NAME(sums) to = last ? sums.end : NAME(slot_of)(run, sums, piece->slot - piece->joins);
+    NAME(ends) ends;
+    ends.count = 0;
+    ends.to = to.first;
+    ends.stride = to.stride;
+    for (int i = piece->continues ? 0 : 1; i <= piece->joins; i++) {
+        const NAME(sums) from = NAME(slot_of)(run, sums, piece->slot - i);
+        NAME(ends_add)(&ends, from.first, from.stride);
+    }
+    for (int i = job->add_count - 1; last && i >= 0; i--) {
+        const int64_t row = t->item * job->rows + t->sides[AN_ROWS].begin;
+        const REAL *from = job->add_to[i];
+        NAME(ends_add)(&ends, from + row * job->columns + t->sides[AN_COLUMNS].begin, job->columns);
+    }
+    return ends;
 }
 
 /* What dst holds is the beginning of the sums. */
 static void NAME(load_sums)(const job_run *run, const dst_tile *t, NAME(tile_sums) sums) {
     range rows = t->sides[AN_ROWS], columns = t->sides[AN_COLUMNS];
-    if (sums.in_dst) return;
+    if (sums.in_dst && !run->keeps_dst) return;
     for (int64_t i = 0; i < rows.count; i++) {
-        REAL *to = sums.first + i * sums.stride;
+        REAL *to = sums.slot.first + i * sums.slot.stride;
         const REAL *from =
             NAME(an_matrix_line)(&run->job->dst, t->item, rows.begin + i, columns.begin, columns.count, to);
         if (from != to) memcpy(to, from, (size_t)columns.count * sizeof *to);
@@ -69,7 +108,7 @@ static void NAME(finish_rows)(const job_run *run, const dst_tile *t, range rows,
     const an_product_job *job = run->job;
     range columns = t->sides[AN_COLUMNS];
     for (int64_t i = rows.begin; i < rows.begin + rows.count; i++) {
-        REAL *values = sums.first + i * sums.stride;
+        REAL *values = sums.end.first + i * sums.end.stride;
         int64_t row = t->sides[AN_ROWS].begin + i;
         if (job->NAME(finish)) job->NAME(finish)(job->finish_user, t->item, row, columns.begin, columns.count, values);
         if (!sums.in_dst) NAME(store_line)(&job->dst, t->item, row, columns, values);
@@ -99,23 +138,37 @@ static fetch NAME(fetch_ahead)(NAME(panels) a, int64_t k, int64_t panels) {
     return (fetch){next - sizeof(REAL) + FETCH_STEPS * step, step, 0, 0};
 }
 
-/* sums (+)= the part of a tile's product that lies in k of its panels. Each panel of a stays in the first-level cache
- * while all of b, in the second, goes by; `last` finishes its rows before it leaves. */
-static void NAME(add_piece)(const job_run *run, const dst_tile *t, int64_t k, NAME(panels) a, NAME(panels) b,
-                            NAME(tile_sums) sums, bool add, bool last) {
+/* Whether nothing else is done with a piece's sums than to add them to its slot. */
+static bool NAME(is_plain)(const job_run *run, const an_product_piece *piece, bool last) {
+    return piece->leaf_count == 1 && piece->joins == 0 && !(last && run->job->add_count > 0);
+}
+
+/* The part of a tile's product that lies in a piece of k. Each panel of a stays in the first-level cache while all of b, in
+ * the second, goes by; the `last` piece finishes its rows before they leave it. */
+static void NAME(add_piece)(const job_run *run, const dst_tile *t, const an_product_piece *piece, NAME(panels) a,
+                            NAME(panels) b, NAME(tile_sums) sums, bool last) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), WIDTH = PANEL_BYTES / sizeof(REAL) };
     int64_t rows = t->sides[AN_ROWS].count, columns = t->sides[AN_COLUMNS].count, panels = an_divide_up(columns, WIDTH);
+    const bool plain = NAME(is_plain)(run, piece, last), adds = last && run->job->add_count > 0;
+    const NAME(sums) slot = NAME(slot_of)(run, sums, piece->slot);
+    NAME(ends) ends;
+    if (!plain) ends = NAME(ends_of)(run, t, sums, piece, last);
     for (int64_t row = 0; row < rows; row += PANEL_ROWS, a.first += a.panel) {
-        int64_t panel_rows = an_smaller(PANEL_ROWS, rows - row);
+        int64_t panel_rows = an_smaller(PANEL_ROWS, rows - row), k = piece->count;
         NAME(panels) right = b;
         fetch ahead = NAME(fetch_ahead)(a, k, panels);
         for (int64_t column = 0; column < columns; column += WIDTH, right.first += b.panel, ahead.from += ahead.part) {
             int64_t left = an_smaller(WIDTH, columns - column), vectors = left > LANES ? 2 : 1;
-            REAL *sum = sums.first + row * sums.stride + column;
-            if (sums.in_dst && left < vectors * LANES)
-                NAME(run_edge)(panel_rows, vectors, left, k, a, right, sum, sums.stride, add, ahead);
+            const bool edge = (sums.in_dst || adds) && left < vectors * LANES;
+            REAL *sum = slot.first + row * slot.stride + column;
+            if (plain && edge)
+                NAME(run_edge)(panel_rows, vectors, left, k, a, right, sum, slot.stride, piece->continues, ahead);
+            else if (plain)
+                NAME(run_tile)(panel_rows, vectors, k, a, right, sum, slot.stride, piece->continues, ahead);
+            else if (edge || panel_rows < PANEL_ROWS)
+                NAME(run_leaf_edge)(panel_rows, vectors, left, piece, a, right, &ends, row, column, ahead);
             else
-                NAME(run_tile)(panel_rows, vectors, k, a, right, sum, sums.stride, add, ahead);
+                NAME(run_leaf_tile)(vectors, piece, a, right, &ends, row, column, ahead);
         }
         if (last) NAME(finish_rows)(run, t, (range){row, panel_rows}, sums);
     }
@@ -126,7 +179,7 @@ static NAME(panels) NAME(direct_panels)(const job_run *run, int s, const dst_til
     NAME(lines) lines = NAME(lines_of)(run, s, t->item);
     bool along_k = operand_of(run, s)->along_k;
     int64_t lane = along_k ? lines.stride : 1, step = along_k ? 1 : lines.stride;
-    const REAL *first = lines.first + t->sides[s].begin * lane + piece * AN_PRODUCT_PIECE * step;
+    const REAL *first = lines.first + t->sides[s].begin * lane + piece_depth(run, piece).begin * step;
     return (NAME(panels)){first, lane, step, run->plan.sides[s].width * lane};
 }
 
@@ -150,11 +203,11 @@ static NAME(panels) NAME(panels_of)(const job_run *run, int s, const dst_tile *t
     return panels;
 }
 
-static void NAME(run_piece)(const job_run *run, const dst_tile *t, int64_t piece, int thread, NAME(tile_sums) sums,
-                            bool add, bool last) {
-    NAME(panels) a = NAME(panels_of)(run, AN_ROWS, t, piece, thread);
-    NAME(panels) b = NAME(panels_of)(run, AN_COLUMNS, t, piece, thread);
-    NAME(add_piece)(run, t, piece_depth(run, piece).count, a, b, sums, add, last);
+static void NAME(run_piece)(const job_run *run, const dst_tile *t, int64_t index, const an_product_piece *piece,
+                            int thread, NAME(tile_sums) sums, bool last) {
+    NAME(panels) a = NAME(panels_of)(run, AN_ROWS, t, index, thread);
+    NAME(panels) b = NAME(panels_of)(run, AN_COLUMNS, t, index, thread);
+    NAME(add_piece)(run, t, piece, a, b, sums, last);
 }
 
 /* ---- blocks ---- */
@@ -182,8 +235,10 @@ static void NAME(tile_task)(void *user, int64_t index, int thread) {
     dst_tile t = tile_at(run, index);
     NAME(tile_sums) sums = NAME(sums_of)(run, &t, run->plan.piece_block < run->plan.pieces ? index : thread);
     if (run->job->accumulate && pieces.begin == 0) NAME(load_sums)(run, &t, sums);
-    for (int64_t piece = pieces.begin; piece < pieces.begin + pieces.count; piece++)
-        NAME(run_piece)(run, &t, piece, thread, sums, piece > 0 || run->job->accumulate, piece == run->plan.pieces - 1);
+    for (int64_t i = pieces.begin; i < pieces.begin + pieces.count; i++) {
+        const an_product_piece piece = piece_at(run, i);
+        NAME(run_piece)(run, &t, i, &piece, thread, sums, i == run->plan.pieces - 1);
+    }
 }
 
 static void NAME(run_block)(job_run *run) {
@@ -199,8 +254,12 @@ static void NAME(pieces_task)(void *user, int64_t index, int thread) {
     range pieces = part_of(run->block.pieces.count, index % tasks, run->plan.task_pieces);
     dst_tile t = tile_at(run, tile);
     for (int64_t i = pieces.begin; i < pieces.begin + pieces.count; i++) {
-        NAME(tile_sums) sums = {sums_at(run, total_index(run, tile) + 1 + i), run->plan.sum_stride, false};
-        NAME(run_piece)(run, &t, run->block.pieces.begin + i, thread, sums, false, false);
+        const NAME(sums) own = {sums_at(run, total_index(run, tile) + 1 + i), run->plan.sum_stride};
+        const NAME(tile_sums) sums = {own, false, own, NULL};
+        an_product_piece piece = piece_at(run, run->block.pieces.begin + i);
+        piece.slot = piece.joins = 0;
+        piece.continues = false;
+        NAME(run_piece)(run, &t, run->block.pieces.begin + i, &piece, thread, sums, false);
     }
 }
 
@@ -209,17 +268,15 @@ static void NAME(total_task)(void *user, int64_t index, int thread) {
     const job_run *run = user;
     range pieces = run->block.pieces;
     dst_tile t = tile_at(run, index);
-    NAME(tile_sums) total = NAME(sums_of)(run, &t, total_index(run, index));
+    NAME(tile_sums) total = NAME(sums_of)(run, &t, index);
     (void)thread;
     if (run->job->accumulate && pieces.begin == 0) NAME(load_sums)(run, &t, total);
     for (int64_t i = 0; i < pieces.count; i++) {
-        bool add = pieces.begin + i > 0 || run->job->accumulate;
-        const REAL *sums = sums_at(run, total_index(run, index) + 1 + i);
-        for (int64_t row = 0; row < t.sides[AN_ROWS].count; row++) {
-            const REAL *restrict from = sums + row * run->plan.sum_stride;
-            REAL *restrict to = total.first + row * total.stride;
-            for (int64_t j = 0; j < t.sides[AN_COLUMNS].count; j++) to[j] = add ? to[j] + from[j] : from[j];
-        }
+        const an_product_piece piece = piece_at(run, pieces.begin + i);
+        const NAME(ends) ends = NAME(ends_of)(run, &t, total, &piece, pieces.begin + i == run->plan.pieces - 1);
+        REAL *sums = sums_at(run, total_index(run, index) + 1 + i);
+        for (int64_t row = 0; row < t.sides[AN_ROWS].count; row++)
+            NAME(ends_row)(&ends, row, 0, t.sides[AN_COLUMNS].count, sums + row * run->plan.sum_stride);
     }
     if (pieces.begin + pieces.count == run->plan.pieces)
         NAME(finish_rows)(run, &t, (range){0, t.sides[AN_ROWS].count}, total);
@@ -238,8 +295,7 @@ static void NAME(run_together)(job_run *run) {
 }
 
 void NAME(an_product_run)(const an_product_job *job) {
-    job_run run = {.job = job};
-    run.plan = an_product_plan_make(job->ctx, sizeof(REAL), job->items, job->rows, job->columns, job->depth);
+    job_run run = run_begin(job, sizeof(REAL));
     find_direct(&run, NAME(dtype), sizeof(REAL));
     if (run.plan.together)
         NAME(run_together)(&run);

@@ -1,4 +1,8 @@
-/* Portable kernel of products. */
+/* Portable kernel of products.
+ *
+ * With leaves, samples are parts of k: a product whose k is the rows of all samples, as in the gradient of a weight. Then
+ * operands have two dimensions, are no q8_0, and the call does not accumulate. */
+#include "kernels/common/leaves.h"
 #include "kernels/common/row.h"
 #include "kernels/product/amx.h"
 #include "kernels/product/core.h"
@@ -60,6 +64,8 @@ static size_t scratch(const an_call *call) {
     if (an_product_rounds(call)) return an_product_rounded_scratch(call);
     an_product_job job = make_job(call, &a, &b);
     bool f64 = an_call_is_f64(call);
+    const an_leaf_cut *leaves = an_call_leaves(call);
+    if (leaves) return an_product_leaf_scratch(call->ctx, f64, job.items, job.rows, job.columns, job.depth, leaves);
     size_t bytes[] = {
         an_product_scratch(call->ctx, f64, job.items, job.rows, job.columns, job.depth),
         an_product_scratch(call->ctx, f64, 1, job.items * job.rows, job.columns, job.depth),
@@ -85,9 +91,12 @@ static an_status run(const an_call *call) {
     const an_product_attributes *attributes = call->attributes;
     an_matrix a, b;
     if (an_product_rounds(call)) return an_product_rounded_run(call);
-    if (call->kept && an_product_kept_run(call, call->kept)) return AN_OK;
+    if (call->kept && !an_call_leaves(call) && an_product_kept_run(call, call->kept)) return AN_OK;
     an_product_job job = make_job(call, &a, &b);
     job.accumulate = attributes->accumulate;
+    job.leaves = an_call_leaves(call);
+    job.add_count = attributes->add_count;
+    job.add_to = attributes->add_to;
     if (attributes->finish) {
         job.finish_f32 = finish_f32;
         job.finish_f64 = finish_f64;
@@ -107,7 +116,16 @@ static an_status keep(const an_call *call) {
 
 AN_KERNEL_LIST(product) = {
 #ifdef __AVX512F__
-    {.name = "amx", .applies = an_product_amx_applies, .scratch = an_product_amx_scratch, .run = an_product_amx_run},
+    {.name = "amx",
+     .applies = an_product_amx_applies,
+     .scratch = an_product_amx_scratch,
+     .run = an_product_amx_run,
+     .by_leaves = true},
 #endif
-    {.name = "portable", .scratch = scratch, .run = run, .kept = an_product_kept_bytes, .keep = keep},
+    {.name = "portable",
+     .scratch = scratch,
+     .run = run,
+     .kept = an_product_kept_bytes,
+     .keep = keep,
+     .by_leaves = true},
     {0}};

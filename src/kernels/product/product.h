@@ -25,9 +25,16 @@ typedef struct an_product_attributes {
      * dense and of the compute type, holds. No node has it. */
     bool accumulate;
     const an_product_finish *finish; /* NULL: none. No node has it */
+    /* For kernels that add products in a tree: matrices of dst's shape, dense and of the compute type, that are added to the
+     * finished sums, add_to[add_count - 1] first and add_to[0] last. At most AN_PRODUCT_MOST_ADDED. add_to[0] may be dst. No
+     * node has it, and it is not together with `finish`. */
+    int add_count;
+    const void *const *add_to;
 } an_product_attributes;
 
 enum { AN_PRODUCT_CUT = 512 }; /* a multiple of every kernel's pieces of k */
+
+enum { AN_PRODUCT_MOST_ADDED = 24 };
 
 enum { AN_PRODUCT_SUM_PAIRS = 6 };
 

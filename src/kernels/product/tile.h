@@ -14,24 +14,17 @@ typedef struct {
     int64_t lane, step, panel; /* elements from one lane, one k and one panel to the next; b's lanes are 1 apart */
 } NAME(panels);
 
-/* sum (+)= Σ a·b for `rows` rows of a panel of a and `vectors` vectors of one of b. rows, vectors and `packed` (whether a
- * is) are constants where this is inlined. What is not at hand is fetched in time: steps of b, the sums, and `ahead`. */
-static inline __attribute__((always_inline)) void NAME(tile)(const int rows, const int vectors, const bool packed,
-                                                             int64_t k, NAME(panels) left, NAME(panels) right,
-                                                             REAL *restrict sum, int64_t stride, bool add,
-                                                             fetch ahead) {
+/* part += Σ a·b for `rows` rows of a panel of a and `vectors` vectors of one of b. rows, vectors and `packed` (whether a is)
+ * are constants where this is inlined. What is not at hand is fetched in time: steps of b, and `ahead`. */
+static inline __attribute__((always_inline)) void NAME(multiply)(const int rows, const int vectors, const bool packed,
+                                                                 int64_t k, NAME(panels) left, NAME(panels) right,
+                                                                 NAME(vector) part[PANEL_ROWS][PANEL_VECTORS],
+                                                                 fetch ahead) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), TOGETHER = 3, GROUPS = (PANEL_ROWS + TOGETHER - 1) / TOGETHER };
     const REAL *a = left.first, *b = right.first, *groups[GROUPS];
     const int64_t lane = left.lane, a_step = packed ? left.step : 1, b_step = right.step;
-    NAME(vector) part[PANEL_ROWS][PANEL_VECTORS];
     /* Rows that are not packed need addresses: three have one register, at 0, 1 and 2 times their distance. */
     AN_UNROLL for (int i = 0; i < GROUPS; i++) groups[i] = a + i * TOGETHER * lane;
-    AN_UNROLL for (int i = 0; i < rows; i++) {
-        AN_UNROLL for (int v = 0; v < vectors; v++) {
-            part[i][v] = (NAME(vector)){0};
-            __builtin_prefetch(sum + i * stride + v * LANES);
-        }
-    }
     for (int64_t p = 0; p < k; p++, a += a_step, b += b_step) {
         NAME(vector) columns[PANEL_VECTORS];
         __builtin_prefetch(ahead.from);
@@ -47,6 +40,28 @@ static inline __attribute__((always_inline)) void NAME(tile)(const int rows, con
         }
         AN_UNROLL for (int i = 0; i < GROUPS; i++) groups[i]++;
     }
+}
+
+/* A sanitizer gives the sums of every size of a tile a place of their own on the stack, if they are inlined. */
+#undef TILE_FUNCTION
+#ifdef __SANITIZE_ADDRESS__
+#define TILE_FUNCTION static __attribute__((noinline))
+#else
+#define TILE_FUNCTION static inline __attribute__((always_inline))
+#endif
+
+/* sum (+)= Σ a·b. The sums are fetched too. */
+TILE_FUNCTION void NAME(tile)(const int rows, const int vectors, const bool packed, int64_t k, NAME(panels) left,
+                              NAME(panels) right, REAL *restrict sum, int64_t stride, bool add, fetch ahead) {
+    enum { LANES = VECTOR_BYTES / sizeof(REAL) };
+    NAME(vector) part[PANEL_ROWS][PANEL_VECTORS];
+    AN_UNROLL for (int i = 0; i < rows; i++) {
+        AN_UNROLL for (int v = 0; v < vectors; v++) {
+            part[i][v] = (NAME(vector)){0};
+            __builtin_prefetch(sum + i * stride + v * LANES);
+        }
+    }
+    NAME(multiply)(rows, vectors, packed, k, left, right, part, ahead);
     AN_UNROLL for (int i = 0; i < rows; i++) {
         AN_UNROLL for (int v = 0; v < vectors; v++) {
             NAME(vector_unaligned) *to = (NAME(vector_unaligned) *)(sum + i * stride + v * LANES);

@@ -1,20 +1,29 @@
 /* Portable kernels of reductions: any axes, any strides, the order of reduce_order.h.
  *
- * Work is cut into units of one chunk of one output. Where outputs lie closer together than the elements that they add
- * (a bias gradient: sums down the columns of a matrix), a unit is a chunk of up to COLUMNS neighbouring outputs, so that
- * memory is read in rows; the order of each sum stays the same. If a sum has several chunks, they wait in scratch for a
- * second walk that adds them.
+ * Work is cut into units of one chunk of one output. Where outputs lie closer together than the elements that they
+ * add (a bias gradient: sums down the columns of a matrix), a unit is a chunk of up to COLUMNS neighbouring
+ * outputs, so that memory is read in rows; the order of each sum stays the same. If a sum has several chunks, they
+ * wait in scratch for a second walk that adds them.
+ *
+ * reduce_sum by leaves: the samples must lie along the first reduced axis (callers give leaves only then), so that
+ * a leaf's elements of an output follow one another. A unit is then a group of leaves for up to block_columns
+ * neighbouring outputs, which it adds in one walk, with the sums that wait for their right neighbour on its stack.
+ * Groups are of 2^k leaves, so that each is a node of the tree, and so large that there are no more of them than
+ * chunks without leaves. Where leaves are longer than chunks, a unit is one chunk of a leaf.
  */
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/common/elementwise.h"
-#include "kernels/common/reduce_order.h"
+#include "kernels/common/leaf_chunks.h"
 #include "kernels/reduce/reduce.h"
 
 enum {
-    NO_AXIS = -1,           /* for an_row_offset: rows of one element */
-    COLUMNS = 64,           /* the lanes of so many sums fit a first-level cache in f32 and f64 */
+    NO_AXIS = -1,      /* for an_row_offset: rows of one element */
+    COLUMNS = 64,      /* the lanes of so many sums fit a first-level cache in f32 and f64 */
+    BLOCK_BYTES = 256, /* of neighbouring sums that are added by leaves: a stack of them must fit a small thread's */
+    STRIP = 32,        /* columns whose sums are in registers: one in use and the total, in f32 at every level */
     TASK_ELEMENTS = 1 << 15 /* read by one task: some ten microseconds */
 };
 
@@ -27,9 +36,19 @@ typedef struct job {
     an_tensor kept, reduced;        /* src's dimensions, merged; data is src's */
     int64_t outputs, count, chunks; /* count: elements of one output; chunks: of one output */
     bool by_columns, f64;
-    int64_t blocks; /* by columns: blocks of columns across the last kept dimension */
-    void *partials; /* REAL [outputs][chunks] */
+    int64_t blocks;                     /* by columns: blocks of columns across the last kept dimension */
+    void *partials;                     /* REAL [outputs][chunks]; by leaves REAL [pieces][outputs] */
+    const an_leaf_cut *leaves, *groups; /* by leaves: groups are cut like leaves; equal: a piece is a chunk of a leaf */
+    int group_level;                    /* groups have 2^group_level leaves */
+    int64_t pieces;
+    int64_t block_columns; /* by leaves: outputs of a block */
 } job;
+
+/* Neighbouring outputs that a unit adds. */
+typedef struct output_block {
+    int64_t first, columns;
+    int64_t base; /* the place in src of the first one's first element */
+} output_block;
 
 /* Units of a job that tasks share out. */
 typedef struct walk {
@@ -45,6 +64,14 @@ static int64_t distance(int64_t stride) {
 
 static int64_t parts(int64_t n, int64_t part) {
     return (n + part - 1) / part;
+}
+
+static output_block block_of(const job *j, int64_t number) {
+    if (!j->by_columns) return (output_block){number, 1, an_row_offset(&j->kept, NO_AXIS, number)};
+    const int last = j->kept.ndims - 1;
+    const int64_t width = j->kept.dims[last], row = number / j->blocks, column = number % j->blocks * j->block_columns;
+    return (output_block){row * width + column, an_smaller(width - column, j->block_columns),
+                          an_row_offset(&j->kept, last, row) + column * j->kept.strides[last]};
 }
 
 #define AN_TEMPLATE "kernels/reduce/template.h"
@@ -90,14 +117,57 @@ static void run_walk(walk w, int64_t elements_of_unit) {
     an_parallel(w.job->call->ctx, parts(w.units, w.units_per_task), walk_task, &w);
 }
 
+static size_t real_bytes(const an_call *call) {
+    return an_call_is_f64(call) ? sizeof(double) : sizeof(float);
+}
+
+/* The level of the groups that so many leaves are cut into. */
+static int level_of_groups(int64_t leaves, int64_t chunks) {
+    int level = 0;
+    while (parts(leaves, (int64_t)1 << level) > chunks) level++;
+    return level;
+}
+
+/* With leaves, scratch is the partials of at most two pieces for each chunk, and then the ends of at most so many
+ * groups as there are chunks: neither grows with the number of leaves. */
+static size_t leaves_partials_bytes(const job *j) {
+    return an_round_up(2 * (size_t)j->chunks * (size_t)j->outputs * real_bytes(j->call), AN_ALIGNMENT);
+}
+
+static void reduce_leaves(job *j, int64_t columns, int64_t blocks) {
+    const int64_t leaves = j->leaves->count;
+    j->group_level = level_of_groups(leaves, j->chunks);
+    const int64_t groups = parts(leaves, (int64_t)1 << j->group_level);
+    an_leaf_cut cut = {.count = groups, .samples = j->leaves->samples};
+    j->groups = j->leaves;
+    j->pieces = j->group_level > 0 ? groups : an_leaf_chunks(j->count, leaves);
+    if (j->group_level > 0 && groups > 1) {
+        int64_t *ends = (int64_t *)(void *)((char *)j->call->scratch + leaves_partials_bytes(j));
+        for (int64_t i = 0; i < groups; i++)
+            ends[i] = j->leaves->ends[an_smaller((i + 1) << j->group_level, leaves) - 1];
+        cut.ends = ends;
+    }
+    if (j->group_level > 0) j->groups = &cut;
+    run_walk((walk){j, blocks * j->pieces, 0, add_piece_f32, add_piece_f64}, parts(j->count, j->pieces) * columns);
+    if (j->pieces > 1)
+        run_walk((walk){j, parts(j->outputs, j->block_columns), 0, combine_pieces_f32, combine_pieces_f64},
+                 j->pieces * an_smaller(j->outputs, j->block_columns));
+}
+
 static an_status reduce(const an_call *call, reduction kind) {
-    job j = {.kind = kind, .dst = &call->dst[0]};
+    job j = {.kind = kind, .dst = &call->dst[0], .leaves = kind == SUM ? an_call_leaves(call) : NULL};
     job_space(&j, call, &call->src[0]);
     const an_tensor *kept = &j.kept, *reduced = &j.reduced;
     int64_t width = kept->ndims ? kept->dims[kept->ndims - 1] : 1, unit = an_smaller(j.count, AN_SUM_CHUNK);
     j.by_columns = width >= AN_SUM_LANES && reduced->ndims > 0 &&
                    distance(kept->strides[kept->ndims - 1]) < distance(reduced->strides[reduced->ndims - 1]);
-    j.blocks = parts(width, COLUMNS);
+    j.block_columns = j.leaves ? BLOCK_BYTES / (int64_t)real_bytes(call) : COLUMNS;
+    j.blocks = parts(width, j.block_columns);
+    if (j.leaves) {
+        reduce_leaves(&j, j.by_columns ? an_smaller(width, j.block_columns) : 1,
+                      j.by_columns ? j.outputs / width * j.blocks : j.outputs);
+        return AN_OK;
+    }
     walk units = {&j, (j.by_columns ? j.outputs / width * j.blocks : j.outputs) * j.chunks, 0, reduce_unit_f32,
                   reduce_unit_f64};
     run_walk(units, j.by_columns ? unit * an_smaller(width, COLUMNS) : unit);
@@ -105,13 +175,10 @@ static an_status reduce(const an_call *call, reduction kind) {
     return AN_OK;
 }
 
-static size_t real_bytes(const an_call *call) {
-    return an_call_is_f64(call) ? sizeof(double) : sizeof(float);
-}
-
 static size_t reduce_scratch(const an_call *call) {
     job j = {0};
     job_space(&j, call, &call->src[0]);
+    if (call->leaves && j.chunks > 1) return leaves_partials_bytes(&j) + (size_t)j.chunks * sizeof(int64_t);
     return j.chunks > 1 ? (size_t)(j.outputs * j.chunks) * real_bytes(call) : 0;
 }
 
@@ -169,7 +236,7 @@ static size_t max_diff_scratch(const an_call *call) {
     return (size_t)an_tensor_elements(&call->src[0]) * real_bytes(call);
 }
 
-AN_KERNEL_LIST(reduce_sum) = {{.name = "portable", .scratch = reduce_scratch, .run = run_sum}, {0}};
+AN_KERNEL_LIST(reduce_sum) = {{.name = "portable", .scratch = reduce_scratch, .run = run_sum, .by_leaves = true}, {0}};
 AN_KERNEL_LIST(reduce_mean) = {{.name = "portable", .scratch = reduce_scratch, .run = run_mean}, {0}};
 AN_KERNEL_LIST(reduce_max) = {{.name = "portable", .scratch = reduce_scratch, .run = run_max}, {0}};
 AN_KERNEL_LIST(reduce_mean_diff) = {{.name = "portable", .run = run_mean_diff}, {0}};

@@ -58,6 +58,127 @@ static void NAME(reduce_unit)(const job *j, int64_t unit) {
         NAME(reduce_row)(j, unit / j->chunks, unit % j->chunks);
 }
 
+/* ---- by leaves ---- */
+
+/* At most a chunk of rows, each `distance` from the one before, that lie dense in the compute type. What
+ * reduce_columns does, but lane after lane, so that only one lane is in use at a time and stays in registers.
+ * `columns` is a constant where this is inlined. */
+static inline __attribute__((always_inline)) void NAME(add_strip)(const REAL *restrict rows, int64_t distance,
+                                                                  int64_t n, int64_t columns, REAL *restrict sums) {
+    REAL total[COLUMNS], lane[COLUMNS];
+    for (int64_t c = 0; c < columns; c++) total[c] = 0; /* no lane is -0, so beginning with 0 changes nothing */
+    if (n <= AN_SUM_LANES) {                            /* a row is a lane */
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t c = 0; c < columns; c++) total[c] += rows[i * distance + c];
+    } else {
+        for (int64_t l = 0; l < AN_SUM_LANES; l++) {
+            for (int64_t c = 0; c < columns; c++) lane[c] = 0;
+            for (int64_t i = l; i < n; i += AN_SUM_LANES)
+                for (int64_t c = 0; c < columns; c++) lane[c] += rows[i * distance + c];
+            for (int64_t c = 0; c < columns; c++) total[c] += lane[c];
+        }
+    }
+    for (int64_t c = 0; c < columns; c++) sums[c] = total[c];
+}
+
+static void NAME(add_dense_rows)(const REAL *rows, int64_t distance, int64_t n, int64_t columns, REAL *sums) {
+    int64_t c = 0;
+    for (; c + STRIP <= columns; c += STRIP) NAME(add_strip)(rows + c, distance, n, STRIP, sums + c);
+    if (c < columns) NAME(add_strip)(rows + c, distance, n, columns - c, sums + c);
+}
+
+/* Elements begin … begin + n - 1, at most a chunk, of the outputs of a block. */
+static void NAME(add_chunk)(const job *j, const output_block *b, int64_t begin, int64_t n, REAL *sums) {
+    REAL buffer[AN_SUM_CHUNK];
+    if (!j->by_columns) {
+        sums[0] = NAME(an_chunk_sum)(NAME(an_range_load)(&j->reduced, b->base, begin, n, buffer), n);
+        return;
+    }
+    const int64_t stride = j->kept.strides[j->kept.ndims - 1];
+    REAL lanes[AN_SUM_LANES][BLOCK_BYTES / sizeof(REAL)];
+    if (j->reduced.ndims == 1 && stride == 1 && j->reduced.dtype == (j->f64 ? AN_DTYPE_F64 : AN_DTYPE_F32)) {
+        const int64_t distance = j->reduced.strides[0];
+        NAME(add_dense_rows)((const REAL *)j->reduced.data + b->base + begin * distance, distance, n, b->columns, sums);
+        return;
+    }
+    const int64_t used = an_smaller(n, AN_SUM_LANES);
+    memset(lanes, 0, (size_t)used * sizeof lanes[0]);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t offset = b->base + an_row_offset(&j->reduced, NO_AXIS, begin + i);
+        const REAL *values = NAME(an_row_load)(&j->reduced, offset, stride, b->columns, buffer);
+        REAL *lane = lanes[i % AN_SUM_LANES];
+        for (int64_t c = 0; c < b->columns; c++) lane[c] += values[c];
+    }
+    memcpy(sums, lanes[0], (size_t)b->columns * sizeof *sums);
+    for (int64_t l = 1; l < used; l++)
+        for (int64_t c = 0; c < b->columns; c++) sums[c] += lanes[l][c];
+}
+
+/* Adds the upper of the two sums on top of a stack to the lower, `joins` times. What the top is then. */
+static int NAME(join)(REAL (*stack)[BLOCK_BYTES / sizeof(REAL)], int top, int joins, int64_t columns) {
+    for (; joins > 0; joins--, top--)
+        for (int64_t c = 0; c < columns; c++) stack[top - 1][c] = stack[top - 1][c] + stack[top][c];
+    return top;
+}
+
+static void NAME(put_piece)(const job *j, const output_block *b, int64_t piece, const REAL *sums) {
+    if (j->pieces > 1)
+        memcpy((REAL *)j->partials + piece * j->outputs + b->first, sums, (size_t)b->columns * sizeof *sums);
+    else
+        for (int64_t c = 0; c < b->columns; c++) NAME(put_output)(j, b->first + c, sums[c]);
+}
+
+/* A chunk of a leaf, or a group of leaves; the chunks of a leaf lie on the stack above the sums of the leaves
+ * before it. */
+static void NAME(add_piece)(const job *j, int64_t unit) {
+    const int64_t piece = unit % j->pieces, samples = j->leaves->samples, *ends = j->leaves->ends;
+    const output_block b = block_of(j, unit / j->pieces);
+    REAL stack[AN_TREE_DEPTH][BLOCK_BYTES / sizeof(REAL)];
+    if (j->groups == j->leaves) {
+        const an_leaf_chunk chunk = an_leaf_chunk_find(j->leaves, j->count / samples, piece);
+        if (chunk.count == 0) return;
+        NAME(add_chunk)(j, &b, chunk.begin, chunk.count, stack[0]);
+        NAME(put_piece)(j, &b, piece, stack[0]);
+        return;
+    }
+    const int64_t first = piece << j->group_level;
+    const an_leaf_cut group = {an_smaller((piece + 1) << j->group_level, j->leaves->count), samples, ends};
+    an_leaf_walk w = an_leaf_walk_from(&group, j->count, first);
+    while (an_leaf_walk_next(&w)) {
+        const int64_t chunks = an_chunks_of(w.end - w.begin);
+        int top = w.slot;
+        for (int64_t i = 0; i < chunks; i++, top++) {
+            const int64_t begin = w.begin + i * AN_SUM_CHUNK;
+            NAME(add_chunk)(j, &b, begin, an_smaller(w.end - begin, AN_SUM_CHUNK), stack[top]);
+            top = NAME(join)(stack, top, an_chunk_joins(i, chunks), b.columns);
+        }
+        NAME(join)(stack, w.slot, w.joins, b.columns);
+    }
+    if (w.tree.count > 0) NAME(put_piece)(j, &b, piece, stack[0]);
+}
+
+/* The pieces of up to block_columns outputs. */
+static void NAME(combine_pieces)(const job *j, int64_t unit) {
+    const output_block b = {.first = unit * j->block_columns,
+                            .columns = an_smaller(j->outputs - unit * j->block_columns, j->block_columns)};
+    REAL stack[AN_TREE_DEPTH][BLOCK_BYTES / sizeof(REAL)];
+    memset(stack[0], 0, sizeof stack[0]);
+    an_leaf_walk w = an_leaf_walk_begin(j->groups, j->count);
+    while (an_leaf_walk_next(&w)) {
+        const bool by_chunks = j->groups == j->leaves;
+        const int64_t chunks = by_chunks ? an_chunks_of(w.end - w.begin) : 1;
+        const int64_t piece = by_chunks ? an_leaf_chunk_number(w.leaf, w.begin) : w.leaf;
+        int top = w.slot;
+        for (int64_t i = 0; i < chunks; i++, top++) {
+            const REAL *sums = (const REAL *)j->partials + (piece + i) * j->outputs + b.first;
+            memcpy(stack[top], sums, (size_t)b.columns * sizeof *sums);
+            top = NAME(join)(stack, top, an_chunk_joins(i, chunks), b.columns);
+        }
+        NAME(join)(stack, w.slot, w.joins, b.columns);
+    }
+    for (int64_t c = 0; c < b.columns; c++) NAME(put_output)(j, b.first + c, stack[0][c]);
+}
+
 /* The chunks of one output. */
 static void NAME(combine_chunks)(const job *j, int64_t output) {
     const REAL *partials = (const REAL *)j->partials + output * j->chunks;

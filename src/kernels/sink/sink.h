@@ -6,7 +6,8 @@
 
 typedef struct an_grad_attributes {
     int64_t parameter;
-    bool add; /* g ← g + c instead of g ← c */
+    int64_t extra; /* 0: into its gradient; k: into the k-th extra region (an_parameter.extras) */
+    bool add;      /* g ← g + c instead of g ← c */
 } an_grad_attributes;
 
 typedef struct an_exchange_attributes {

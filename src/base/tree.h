@@ -4,8 +4,8 @@
  * level of the highest bit in which their numbers differ. A stack holds the nodes that wait for their right
  * neighbour, at most 1 + log2(parts): before part n begins, everything that does not reach n is added.
  */
-#ifndef AN_COMM_TREE_H
-#define AN_COMM_TREE_H
+#ifndef AN_BASE_TREE_H
+#define AN_BASE_TREE_H
 
 #include <stdint.h>
 
