@@ -44,7 +44,7 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* A system that gives no thread gets its checkpoint at once. */
+/* A system that gives no thread gets its checkpoint at once, and so does a run without a copy of its state. */
 static void begin(an_save_phases *p, int phase) {
     an_save_job *job = p->job;
     p->phase = phase;
@@ -53,13 +53,8 @@ static void begin(an_save_phases *p, int phase) {
     job->status = AN_OK;
     atomic_store(&job->done, !takes_part(p));
     if (!takes_part(p)) return;
-    p->is_running = an_thread_start(&p->thread, run, p) == 0;
+    p->is_running = !job->params && an_thread_start(&p->thread, run, p) == 0;
     if (!p->is_running) run(p);
-}
-
-void an_save_phases_start(an_save_phases *p) {
-    p->status = AN_OK;
-    begin(p, p->trainer->ranks == 1 ? WHOLE : p->job->stage ? STAGE_BEGIN : BEGIN);
 }
 
 int64_t an_save_phases_count(const an_save_phases *p) {
@@ -97,4 +92,15 @@ bool an_save_phases_next(an_save_phases *p) {
     }
     begin(p, status == AN_OK ? table[phase].next : table[phase].otherwise);
     return p->phase == OVER;
+}
+
+/* The last phase is left to whoever asks how the save has ended. */
+static bool needs_state(int phase) {
+    return phase >= STAGE_BEGIN && phase <= WRITE;
+}
+
+void an_save_phases_start(an_save_phases *p) {
+    p->status = AN_OK;
+    begin(p, p->trainer->ranks == 1 ? WHOLE : p->job->stage ? STAGE_BEGIN : BEGIN);
+    while (p->job->params && needs_state(p->phase)) an_save_phases_next(p);
 }

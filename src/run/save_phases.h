@@ -1,6 +1,8 @@
 /* A save after its copy, in phases. Each is on a thread of its own, and all ranks have ended one before any begins the next: rank 0 makes the folder, every rank writes and syncs
  * its files, rank 0 writes the manifest and renames. Alone, a process does all of it in one.
  *
+ * Where there is no memory for a copy of the state (store/stream.h), training waits until the files are written.
+ *
  * That all ranks have ended a phase is seen in the records of steps (an_run_facts): training goes on meanwhile. Who cannot go on without the save waits. What fails on one rank is
  * the error of all; then rank 0 removes what there is. */
 #ifndef AN_RUN_SAVE_PHASES_H
@@ -27,7 +29,8 @@ typedef struct an_save_phases {
 /* The error of a rank that has one, on all of them with the same message. Collective. */
 an_status an_save_agree(an_trainer *trainer, an_status status);
 
-/* Begins the first phase. The job and its image are ready on every rank. */
+/* Begins the first phase. The job and its image are ready on every rank. Without a copy of the state, all phases that
+ * need the state run at once. Collective. */
 void an_save_phases_start(an_save_phases *phases);
 /* Phases that this rank has ended, with the one that may be under way. Other ranks need not have. */
 int64_t an_save_phases_count(const an_save_phases *phases);

@@ -14,6 +14,7 @@
 #include "base/span.h"
 #include "data/encoding.h"
 #include "run/origin.h"
+#include "store/stream.h"
 
 /* ---- what is there ---- */
 
@@ -79,14 +80,20 @@ static an_status make_image(an_saver *s) {
                                       .rank = t->rank,
                                       .shards = pieces->sharding == AN_SHARD_NONE ? NULL : pieces->shards,
                                       .way = AN_ROUTE_SAVE,
-                                      .chunk = AN_SAVE_CHUNK};
+                                      .chunk = t->saves_directly ? AN_SAVE_WINDOW : AN_SAVE_CHUNK};
     AN_TRY_RETURN(an_route_create(&s->route, job->layout, &options));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&job->hashes, job->layout->file_count, sizeof *job->hashes));
     job->files = s->route->files;
-    s->memory_bytes = an_save_image_bytes(job->layout, job->files);
+    if (t->saves_directly) {
+        job->params = t->params;
+        job->route = s->route;
+    }
+    s->memory_bytes = t->saves_directly ? an_save_window_bytes(job->layout, job->files, AN_SAVE_WINDOW)
+                                        : an_save_image_bytes(job->layout, job->files);
     if (s->memory_bytes == 0) return AN_OK; /* it writes none */
     AN_TRY_RETURN(an_alloc_raw(ctx, &s->memory, s->memory_bytes));
     job->image = (char *)an_round_up((uintptr_t)s->memory, AN_SAVE_ALIGNMENT);
+    if (t->saves_directly) return AN_OK;
     char *at = job->image;
     for (size_t i = job->files.begin; i < job->files.end; i++) {
         const an_saved_file *f = &job->layout->files[i];
@@ -334,16 +341,17 @@ an_status an_saver_start(an_saver *s, an_status status, const an_save_request *r
     an_context *ctx = s->ctx;
     an_save_job *job = &s->job;
     const double begin = an_span_begin(ctx);
-    an_heartbeat_enter(ctx, AN_HEARTBEAT_SAVE, "save: copies the state");
+    an_heartbeat_enter(ctx, AN_HEARTBEAT_SAVE, job->params ? "save: writes the state" : "save: copies the state");
     if (status == AN_OK && s->trainer->rank == 0) status = describe(s, request);
     AN_TRY(an_save_agree(s->trainer, status));
     AN_TRY(share_place(s));
-    AN_TRY(copy_state(s));
-    an_span_end(ctx, "save", s->trainer->next, begin); /* what training waits for: the rest is its thread's */
+    if (!job->params) AN_TRY(copy_state(s));
     job->hashed = job->safe = false;
     job->begin = an_clock_seconds();
     job->cpu_seconds = 0;
     an_save_phases_start(&s->phases);
+    if (job->params) s->copy_seconds = an_clock_seconds() - job->begin;
+    an_span_end(ctx, "save", s->trainer->next, begin); /* what training waits for: the rest is its thread's */
     return AN_OK;
 fail:
     an_manifest_text_destroy(&job->manifest);

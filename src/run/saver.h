@@ -5,6 +5,7 @@
  *     store/layout.c     which bytes are where
  *     store/route.c      which rank has them
  *     store/copy.c       the copy
+ *     store/stream.c     files without a copy, where there is no memory for one: training waits
  *     store/write.c      files: written to a temporary folder, synced, renamed
  *
  * The copy is the image of the files, so nothing is gathered or copied a second time. There is one save at a time:

@@ -72,6 +72,7 @@ static void report(an_trainer *t, double waited, const char *error) {
     int64_t bytes = 0;
     for (size_t i = 0; i < s->job.layout->file_count; i++) bytes += (int64_t)s->job.layout->files[i].bytes;
     const bool warns = !error && s->job.status != AN_OK;
+    const double background = s->job.seconds - (s->job.params ? s->copy_seconds : 0);
     t->run->report = (an_save_report){.size = sizeof t->run->report,
                                       .step = s->job.place.step,
                                       .path = s->path,
@@ -79,7 +80,7 @@ static void report(an_trainer *t, double waited, const char *error) {
                                       .warning = warns ? s->job.note : NULL,
                                       .bytes = bytes,
                                       .copy_seconds = s->copy_seconds,
-                                      .seconds = s->job.seconds,
+                                      .seconds = background > 0 ? background : 0,
                                       .cpu_seconds = s->job.cpu_seconds,
                                       .wait_seconds = waited};
 }

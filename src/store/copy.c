@@ -35,15 +35,19 @@ static bool is_own(const an_route *r, const an_transfer *x) {
     return x->holder == r->rank && (x->owner == r->rank || x->owner == AN_ROUTE_ALL);
 }
 
+static char *place_of(an_save_image image, const an_transfer *x) {
+    return image.memory + (x->place - image.first);
+}
+
 /* ---- what does not ---- */
 
 /* Receives are there before what is sent to them, so that no rank's MPI has to keep it. */
 static an_status post(an_context *ctx, an_comm *comm, const an_save_layout *l, const an_params *params, an_route *r,
-                      size_t first, size_t count, char *image) {
+                      size_t first, size_t count, an_save_image image) {
     for (size_t i = 0; i < count; i++) {
         const an_transfer *x = &r->transfers[first + i];
         if (x->holder == r->rank && !is_own(r, x))
-            AN_TRY_RETURN(an_comm_receive(ctx, comm, image + x->place, (size_t)x->bytes, x->owner, AN_TAG_CHECKPOINT,
+            AN_TRY_RETURN(an_comm_receive(ctx, comm, place_of(image, x), (size_t)x->bytes, x->owner, AN_TAG_CHECKPOINT,
                                           &r->requests[i]));
     }
     for (size_t i = 0; i < count; i++) {
@@ -55,36 +59,44 @@ static an_status post(an_context *ctx, an_comm *comm, const an_save_layout *l, c
     return AN_OK;
 }
 
-static an_status copy_rounds(an_context *ctx, an_comm *comm, const an_save_layout *l, const an_params *params,
-                             an_route *r, char *image) {
+an_status an_save_copy_round(an_context *ctx, const an_save_layout *l, const an_params *params, an_route *r,
+                             size_t first, size_t count, an_save_image image) {
     an_status status;
-    for (size_t first = 0, count; first < r->count; first += count) {
-        count = an_route_round(r, first);
-        AN_TRY(post(ctx, comm, l, params, r, first, count, image));
-        for (size_t i = first; i < first + count; i++) {
-            const an_transfer *x = &r->transfers[i];
-            if (!is_own(r, x)) continue;
-            AN_TRY(copy(
-                ctx, params->device,
-                (copying){.dst = image + x->place, .src = an_route_memory(l, params, x), .bytes = (size_t)x->bytes}));
-        }
-        AN_TRY(an_comm_wait(ctx, comm, r->requests, (int)count, "the state of other ranks, for a save"));
-        an_heartbeat_beat(ctx, AN_HEARTBEAT_OWNER);
+    an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
+    AN_TRY(post(ctx, comm, l, params, r, first, count, image));
+    for (size_t i = first; i < first + count; i++) {
+        const an_transfer *x = &r->transfers[i];
+        if (!is_own(r, x)) continue;
+        AN_TRY(copy(
+            ctx, params->device,
+            (copying){.dst = place_of(image, x), .src = an_route_memory(l, params, x), .bytes = (size_t)x->bytes}));
     }
-    return params->device->synchronize(params->device, ctx);
+    AN_TRY(an_comm_wait(ctx, comm, r->requests, (int)count, "the state of other ranks, for a save"));
+    an_heartbeat_beat(ctx, AN_HEARTBEAT_OWNER);
+    return AN_OK;
 fail:
     an_comm_cancel(comm, r->requests, (int)r->most);
     return status;
 }
 
+static an_status copy_rounds(an_context *ctx, const an_save_layout *l, const an_params *params, an_route *r,
+                             char *memory) {
+    const an_save_image image = {memory, 0};
+    for (size_t first = 0, count; first < r->count; first += count) {
+        count = an_route_round(r, first);
+        AN_TRY_RETURN(an_save_copy_round(ctx, l, params, r, first, count, image));
+    }
+    return params->device->synchronize(params->device, ctx);
+}
+
 an_status an_save_copy(an_context *ctx, const an_save_layout *layout, const an_params *params, an_route *route,
                        char *image) {
     an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);
-    if (route->ranks == 1) return copy_rounds(ctx, comm, layout, params, route, image);
+    if (route->ranks == 1) return copy_rounds(ctx, layout, params, route, image);
     if (params->device != &an_device_host) /* every rank's is */
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "ranks can save together only what is in the host's memory");
     an_comm_enter(ctx, comm, "copy of a save", an_save_layout_bytes(layout));
-    return an_ranks_agree(ctx, copy_rounds(ctx, comm, layout, params, route, image));
+    return an_ranks_agree(ctx, copy_rounds(ctx, layout, params, route, image));
 }
 
 /* ---- hashes ---- */

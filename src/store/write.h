@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "store/copy.h"
 #include "store/layout.h"
 #include "store/manifest.h"
 #include "store/places.h"
@@ -31,7 +32,9 @@ typedef struct an_save_job {
     int64_t generation;
     an_save_layout *layout;
     an_file_range files;   /* that this job writes; rank 0's has the others' hashes too */
-    char *image;           /* where each of them begins, in turn, on AN_SAVE_ALIGNMENT */
+    char *image;           /* where each of them begins, in turn, on AN_SAVE_ALIGNMENT; or a chunk of one (store/stream.h) */
+    const an_params *params; /* what files are written from, a chunk at a time; NULL: from a copy of it, the image */
+    an_route *route;         /* … on its way into the files */
     uint64_t (*hashes)[2]; /* of all files of the layout */
     an_save_extra extras[AN_SAVE_EXTRAS];
     an_manifest_text manifest;
@@ -55,7 +58,7 @@ typedef struct an_save_job {
 /* Makes `best` of a run's folder point to this checkpoint. */
 an_status an_save_link_best(const char *folder, const char *name, an_note note);
 
-/* These run on a thread of their own, and leave in `job` what became of it. */
+/* These run on a thread of their own, unless there is no copy of the state, and leave in `job` what became of it. */
 
 /* Writes the checkpoint, links, removes. The job has all files. */
 void an_save_job_run(an_save_job *job);

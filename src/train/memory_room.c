@@ -13,6 +13,7 @@
 typedef struct {
     int64_t micro, bytes, leaves;
     int64_t evaluation; /* eval.micro; 0: what the run has */
+    bool saves_directly;
     an_recompute recompute;
     an_limits_fit fit;
 } change;
@@ -38,6 +39,7 @@ static void try_change(an_trainer *t, const trial *of, bool is_given, change *c)
     const an_recompute recompute = t->recompute;
     const an_batches batches = t->batches;
     const int64_t below = t->leaves_below, evaluation = t->evaluation_micro;
+    const bool saves_directly = t->saves_directly;
     char *notes = t->notes;
     an_limits others = *of->limits; /* the other ranks change as much */
     char text[AN_LIMITS_TEXT];
@@ -46,6 +48,7 @@ static void try_change(an_trainer *t, const trial *of, bool is_given, change *c)
     t->batches.chooses = batches.chooses && !is_given;
     t->chooses_leaves = is_given && of->options->batch->leaves == 0;
     t->recompute = c->recompute;
+    t->saves_directly = c->saves_directly;
     if (c->evaluation) t->evaluation_micro = c->evaluation;
     const bool planned = an_trainer_make_plan(t, of->options) == AN_OK && an_plan_memory_get(t->plan, &memory) == AN_OK;
     c->leaves = t->batches.leaves;
@@ -56,6 +59,7 @@ static void try_change(an_trainer *t, const trial *of, bool is_given, change *c)
     t->chooses_leaves = false; /* as it is behind a plan */
     t->leaves_below = below;
     t->recompute = recompute;
+    t->saves_directly = saves_directly;
     t->evaluation_micro = evaluation;
     others.others = change_others(of->limits->others, of->bytes, memory.peak);
     others.group_others = change_others(of->limits->group_others, of->bytes, memory.peak);
@@ -71,7 +75,10 @@ static void keep_best(change *best, const change *c) {
 
 /* The largest micro-batch above `least` that fits with this recompute, by halves. */
 static change find_micro(an_trainer *t, const trial *of, an_recompute recompute, int64_t evaluation, int64_t least) {
-    change c = {.micro = t->batches.micro, .evaluation = evaluation, .recompute = recompute},
+    change c = {.micro = t->batches.micro,
+                .evaluation = evaluation,
+                .saves_directly = t->saves,
+                .recompute = recompute},
            best = {.fit = AN_LIMITS_EXCEEDED, .bytes = INT64_MAX};
     for (; c.micro > least && best.fit != AN_LIMITS_FITS; c.micro /= 2) {
         try_change(t, of, true, &c);
@@ -142,12 +149,18 @@ static void advise_sharding(const an_trainer *t, const an_trainer_options *optio
 
 /* ---- what is chosen ---- */
 
-/* Smaller micro-batches cost little: down to a leaf, as parts of one have other bits. Then values are computed twice. */
+/* Smaller micro-batches cost little: down to a leaf, as parts of one have other bits. A save without a copy of the state costs
+ * the time that it takes, which is little of the time between saves. Then values are computed twice. */
 static bool next_change(const an_trainer *t, bool has_one_leaf, change *c) {
     const an_batches *b = &t->batches;
     const int64_t leaf = an_divide_up(b->global, b->leaves);
     if (b->chooses && !has_one_leaf && c->micro > leaf) {
         c->micro = an_larger(c->micro / 2, leaf);
+        return true;
+    }
+    if (t->saves && !c->saves_directly) {
+        c->saves_directly = true;
+        if (b->chooses) c->micro = b->most;
         return true;
     }
     if (!t->chooses_recompute || c->recompute == AN_RECOMPUTE_FULL) return false;
@@ -183,10 +196,16 @@ static an_status agree(const an_trainer *t, change *c) {
 }
 
 static an_status note_choice(an_trainer *t, int64_t bytes, const change *c) {
+    an_context *ctx = t->ctx;
     char note[256], again[64] = "";
     if (c->recompute != t->recompute) snprintf(again, sizeof again, " and train.recompute %s", name_of(c->recompute));
     snprintf(note, sizeof note, "micro-batches of %lld samples%s were chosen: without that, the run would need %s\n",
              (long long)c->micro, again, an_bytes_in_words(bytes).text);
+    if (c->micro != t->batches.most || *again) AN_TRY_RETURN(an_trainer_add_note(t, note));
+    if (!c->saves_directly) return AN_OK;
+    snprintf(note, sizeof note,
+             "checkpoints are written without a copy of the state, because there is no memory for one: training "
+             "waits for them\n");
     return an_trainer_add_note(t, note);
 }
 
@@ -198,7 +217,7 @@ an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options
     const trial of = {options, &limits, bytes};
     change c = {.micro = t->batches.most, .recompute = t->recompute, .bytes = bytes, .fit = AN_LIMITS_FITS};
     const bool has_one_leaf = an_plan_one_leaf(t->plan) != NULL;
-    if (!t->batches.chooses && !t->chooses_recompute) return AN_OK;
+    if (!t->batches.chooses && !t->chooses_recompute && !t->saves) return AN_OK;
     if (an_context_uses_system_memory(ctx)) {
         an_limits_read("", &limits);
         limits.others = t->sharding.others[t->pieces.sharding];
@@ -215,8 +234,11 @@ an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options
         keep_best(&best, &c);
     }
     /* If nothing fits, an_memory_room_check says what would. */
-    if (best.fit != AN_LIMITS_EXCEEDED && (best.micro != t->batches.most || best.recompute != t->recompute)) {
+    const bool changes =
+        best.micro != t->batches.most || best.recompute != t->recompute || best.saves_directly != t->saves_directly;
+    if (best.fit != AN_LIMITS_EXCEEDED && changes) {
         AN_TRY_RETURN(note_choice(t, bytes, &best));
+        t->saves_directly = best.saves_directly;
         t->batches.most = best.micro;
         t->recompute = best.recompute;
     }

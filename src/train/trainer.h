@@ -67,6 +67,7 @@ struct an_trainer {
     bool broken;                   /* part of a checkpoint was loaded, and the rest could not be */
     bool plain;                    /* one that others are compared with: f32, nothing fused */
     bool saves;                    /* checkpoints are to be expected: the plan has the copy that they need */
+    bool saves_directly;           /* … without a copy, for want of memory, while training waits */
     int64_t writers;               /* files of a checkpoint that are written at a time */
     struct an_save_layout *layout; /* of checkpoints, while ranks are counted; else NULL */
     an_border_survey borders;      /* which leaves each rank has */

@@ -9,6 +9,7 @@
 #include "data/permutation.h"
 #include "step/rounds.h"
 #include "store/route.h"
+#include "store/stream.h"
 #include "train/changes.h"
 #include "train/default_leaves.h"
 
@@ -133,7 +134,9 @@ static an_status measure_checkpoint(an_trainer *t, an_kept kept, int64_t *bytes)
     *bytes = 0;
     if (!t->saves) return AN_OK;
     if (!t->layout) AN_TRY_RETURN(an_save_layout_create(&t->layout, ctx, t->graph, kept, t->writers));
-    *bytes = (int64_t)an_save_image_bytes(t->layout, an_route_files(t->layout->file_count, t->rank, t->ranks));
+    const an_file_range files = an_route_files(t->layout->file_count, t->rank, t->ranks);
+    *bytes = (int64_t)(t->saves_directly ? an_save_window_bytes(t->layout, files, AN_SAVE_WINDOW)
+                                         : an_save_image_bytes(t->layout, files));
     return AN_OK;
 }
 

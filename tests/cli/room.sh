@@ -86,12 +86,35 @@ memory)
     says '^(fits|may not fit|.*available now)'
     # A batch.micro that is given may have fewer leaves, and needs fewer gradient buffers: what is advised does fit.
     sed 's/width: 256/width: 1024/' open.yaml >wide.yaml
-    kilobytes=$(($(peak_of wide.yaml --set batch.micro=1 --set train.recompute=full) / 1024 + 262144))
+    least=$(peak_of wide.yaml --set batch.micro=1 --set train.recompute=full)
+    copy=$("${anneal[@]}" plan wide.yaml --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["checkpoint_bytes"])')
+    kilobytes=$(((least - copy) / 1024 + 262144))
     limit "${anneal[@]}" plan wide.yaml >out 2>err || fail "plan of a wide model: $?"
     says 'the run does not fit in memory: .* batch.micro [0-9]+ would need'
     micro=$(sed -nE 's/.*train.recompute ([a-z]+) with batch.micro ([0-9]+) would need.*/\1 \2/p' out)
     limit "${anneal[@]}" plan wide.yaml --set train.recompute="${micro% *}" --set batch.micro="${micro#* }" >out 2>err || fail "plan of a wide model: $?"
     ! grep -q 'does not fit' out || fail "recompute $micro does not fit after all"
+    # What has no room for a copy of the state is saved without one: the same files, for a run that goes on as ever.
+    python3 -c "
+for i in range(64): print(i % 7, i % 5, i % 3, sep=',')" | sed '1i a,b,c' >few.csv
+    cat >many.yaml <<Y
+run:   {dir: run, steps: 3}
+model: {type: mlp, hidden: [4096, 2048]}
+data:  {train: {type: csv, path: few.csv, inputs: [a, b], targets: [c]}}
+save:  {every: 2 steps, writers: 3}
+Y
+    rm -rf run
+    "${anneal[@]}" train many.yaml >out 2>err || fail "many weights without a limit"
+    hash=$(field run/summary.json 'd["state_hash"]')
+    mv run before
+    kilobytes=$(($(peak_of many.yaml) / 1024 - 65536)) # of the 96 MiB that a copy takes
+    limit "${anneal[@]}" train many.yaml >out 2>err || fail "many weights: $?"
+    tr -s '\n ' ' ' <out | grep -q 'checkpoints are written without a copy of the state' || fail "it does not say that training waits"
+    [ "$(field run/summary.json 'd["state_hash"]')" = "$hash" ] || fail "a save without a copy changed the bits"
+    for file in before/checkpoints/*/part-*; do
+        cmp "$file" "run${file#before}" || fail "the files of a save differ"
+    done
+    rm -rf run
     # How an evaluation is cut is bits, so it is not chosen, but advised.
     images=$tree/examples/mnist/mnist-10k
     cat >images.yaml <<Y

@@ -9,6 +9,7 @@
 #include "anneal/run.h"
 #include "ranks/threads.h"
 #include "run/saver.h"
+#include "store/stream.h"
 
 #define FOLDER "run-saves"
 #define FOLDER_OF_CHECKPOINTS FOLDER "/checkpoints"
@@ -27,6 +28,7 @@ typedef struct {
         *shard; /* the strategy; NULL: the config does not say. By hybrid, an even number of ranks is on two hosts */
     int64_t writers; /* 0: auto */
     int64_t stop;    /* the run ends after this step, with a save; 0: it only begins */
+    bool direct;     /* saves are written without a copy of the state, as if there were no memory for one */
     char resumed[256];
     int files[MOST_RANKS]; /* that each rank has */
 } leg;
@@ -68,6 +70,8 @@ static void check_memory(one_rank *r, an_trainer *t, size_t before) {
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
     if (rank_failed(r, "memory", an_plan_memory_get(an_trainer_plan(t), &memory))) return;
+    if (s && t->saves_directly)
+        memory.checkpoint = (int64_t)an_save_window_bytes(s->job.layout, s->job.files, AN_SAVE_WINDOW);
     const int64_t beside = (int64_t)(an_context_bytes(r->ctx) - before) - memory.checkpoint;
     if (!s || (int64_t)s->memory_bytes != memory.checkpoint || beside < 0 || beside > FEW_BYTES)
         snprintf(r->error, sizeof r->error, "rank %d: a save took %lld bytes, and %lld beside them; planned are %lld",
@@ -86,6 +90,7 @@ static void train(one_rank *r) {
     if (r->comm.rank == 0 && an_trainer_resumed(t))
         snprintf(l->resumed, sizeof l->resumed, "%s", an_trainer_resumed(t));
     const size_t before = an_context_bytes(r->ctx);
+    t->saves_directly = l->direct;
     an_run_options_init(&options, sizeof options);
     if (l->stop && !rank_failed(r, "options", an_run_options_get(t, &options))) {
         options.callbacks = &callbacks;
@@ -150,7 +155,10 @@ static const char *strategy_of(int count, const char *shard) {
 /* Written by counts[p] ranks in writers[w] files, and read by every number of ranks, which may divide the state otherwise. */
 static void check_checkpoint(const hashes *alone, int p, int w, const char *writing, const char *reading) {
     char hash[HASH_TEXT];
-    leg first = {.shard = strategy_of(counts[p], writing), .writers = writers[w], .stop = STOP};
+    leg first = {.shard = strategy_of(counts[p], writing),
+                 .writers = writers[w],
+                 .stop = STOP,
+                 .direct = (p + w) % 2 == 0};
     forget();
     run_leg(&first, counts[p], hash);
     assert_string_equal(hash, alone->stopped);
