@@ -55,6 +55,12 @@ macro(levels)
     mark(levels ${ARGN})
 endmacro()
 
+# clock(NAME...): it judges by seconds what becomes of other processes (label clock). On a machine that has other guests, all of them may stand still for seconds. So .ci/run runs what
+# has failed of these once more, with nothing beside it; what fails then has failed, as has any other test that fails once.
+macro(clock)
+    mark(clock ${ARGN})
+endmacro()
+
 set(scheduled "")
 
 # Times are compared with limits in seconds that the project promises, or with each other: a neighbour takes cache and cores away.
@@ -92,3 +98,17 @@ learns(examples-programs test_open_constructor_short ranks-hash-threads-1 ranks-
 levels(test_base_isa test_kernels_rows test_kernels_pool test_kernels_product_amx test_kernels_onednn test_kernels_convolution_onednn test_kernels_copy_tiled checkops-test checkops-options
     test_golden test_golden_refuses find-lr-golden test_exec_profile test_exec_fuse test_exec_rounded test_open_context test_open_open test_open_models test_open_q8_0
     test_predict_generator test_train_kernel_fingerprint ranks-hash-threads-2 ranks-hash-base cli-finetune cli-doctor)
+
+foreach(mpi ${mpi_found})
+    clock(ranks-deaths-${mpi})
+    foreach(scenario stop branch cut disk slow)
+        clock(ranks-hangs-${scenario}-${mpi})
+    endforeach()
+    foreach(part requests stopped killed leader)
+        clock(ranks-stops-${part}-${mpi})
+    endforeach()
+endforeach()
+clock(test_comm_watch cli-supervise cli-supervise-hangs ranks-slurm cli-stop test_exec_recompute_time test_exec_scale)
+if(mpi_found)
+    clock(ranks-network-openmpi)
+endif()

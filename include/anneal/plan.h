@@ -166,7 +166,8 @@ typedef struct an_plan_memory {
     int64_t scratch;     /* scratch memory of kernels in the arena */
     int64_t inputs;      /* inputs, scalars, constants, program states */
     int64_t tables;      /* bookkeeping of parameters and program: instructions, names, shapes */
-    int64_t checkpoint;  /* copy of the state that is written while training continues, or a part of it (no memory for all) */
+    int64_t
+        checkpoint; /* copy of the state that is written while training continues, or what a save without one needs */
     int64_t peak;
     int64_t leaves; /* more gradient buffers, for leaves that wait to be added; 0: a step is one leaf */
     int64_t

@@ -82,7 +82,7 @@ typedef struct an_trainer_options {
                          targets of a step. Samples without targets do not count */
     bool
         owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
-    bool saves;        /* the run will be saved: the plan counts the copy that a checkpoint needs */
+    bool saves;        /* the run will be saved: the plan counts what a checkpoint needs */
     bool reduces_bf16; /* as in an_stepper_options */
     bool
         loads_weights; /* an_trainer_init follows, or a resume: only parameters that it does not load get random values. Until then weights are 0 */

@@ -15,7 +15,7 @@
 #include "base/span.h"
 #include "store/hold.h"
 #include "store/launch.h"
-#include "store/write_inside.h"
+#include "store/stream.h"
 
 /* ---- the folder ---- */
 
@@ -105,13 +105,17 @@ static void drop_folder(const an_writing *w) {
     an_checkpoint_remove(w->base, strrchr(w->unfinished, '/') + 1);
 }
 
+static an_status write_parts(const an_writing *w) {
+    return w->job->params ? an_save_stream_parts(w) : an_save_write_parts(w);
+}
+
 static an_status write_folder(an_save_job *job, int slot, const char *base, bool fenced) {
     writing_paths paths;
     an_writing w;
     an_status status = begin_writing(&w, &paths, job, slot, base);
     if (status == AN_OK) status = open_folder(&w, fenced);
     if (status != AN_OK) return status;
-    status = an_save_write_parts(&w);
+    status = write_parts(&w);
     if (status == AN_OK) status = close_folder(&w, fenced);
     if (status != AN_OK) drop_folder(&w);
     return status;
@@ -219,7 +223,7 @@ static an_status write_own(an_save_job *job, int slot, const char *base) {
     writing_paths paths;
     an_writing w;
     const an_status status = begin_writing(&w, &paths, job, slot, base);
-    return status == AN_OK ? an_save_write_parts(&w) : status;
+    return status == AN_OK ? write_parts(&w) : status;
 }
 
 static an_status end_all(an_save_job *job, int slot, const char *base) {

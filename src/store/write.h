@@ -31,11 +31,11 @@ typedef struct an_save_job {
     bool staging;          /* … in steps: these are for the fast folder */
     int64_t generation;
     an_save_layout *layout;
-    an_file_range files;   /* that this job writes; rank 0's has the others' hashes too */
-    char *image;           /* where each of them begins, in turn, on AN_SAVE_ALIGNMENT; or a chunk of one (store/stream.h) */
+    an_file_range files; /* that this job writes; rank 0's has the others' hashes too */
+    char *image; /* where each of them begins, in turn, on AN_SAVE_ALIGNMENT; or a chunk of one (store/stream.h) */
     const an_params *params; /* what files are written from, a chunk at a time; NULL: from a copy of it, the image */
     an_route *route;         /* … on its way into the files */
-    uint64_t (*hashes)[2]; /* of all files of the layout */
+    uint64_t (*hashes)[2];   /* of all files of the layout */
     an_save_extra extras[AN_SAVE_EXTRAS];
     an_manifest_text manifest;
     size_t first_part; /* the number of the first part among the manifest's files */

@@ -155,10 +155,8 @@ static const char *strategy_of(int count, const char *shard) {
 /* Written by counts[p] ranks in writers[w] files, and read by every number of ranks, which may divide the state otherwise. */
 static void check_checkpoint(const hashes *alone, int p, int w, const char *writing, const char *reading) {
     char hash[HASH_TEXT];
-    leg first = {.shard = strategy_of(counts[p], writing),
-                 .writers = writers[w],
-                 .stop = STOP,
-                 .direct = (p + w) % 2 == 0};
+    leg first = {
+        .shard = strategy_of(counts[p], writing), .writers = writers[w], .stop = STOP, .direct = (p + w) % 2 == 0};
     forget();
     run_leg(&first, counts[p], hash);
     assert_string_equal(hash, alone->stopped);
