@@ -2,7 +2,8 @@
  *
  *     finetune CONFIG TOKENS STEPS THREADS [KEY=VALUE]...
  *
- * TOKENS is what `anneal tokenize` wrote: its first token of a window of T + 1 tokens is k · T, and step s takes windows ((4 · s + i) · 7919) mod W for i = 0 to 3. Evaluations are those of the config. Prints a line for each step,
+ * TOKENS is what `anneal tokenize` wrote: its first token of a window of T + 1 tokens is k · T, and step s takes
+ * windows ((4 · s + i) · 7919) mod W for i = 0 to 3. Evaluations are those of the config. Prints a line for each step,
  * the validation loss before and after, tokens a second by the median of the steps, and the peak of memory.
  */
 #include <stdint.h>

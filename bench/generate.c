@@ -1,6 +1,6 @@
 /* Tokens a second of a model of the size of SmolLM2-135M, and the limit that the memory's bandwidth sets: bytes of
- * weights and cache ÷ bytes a second that as many threads read. Both are measured in turns, because other work on the machine slows both. The weights are zeros: their values do not
- * change the time.
+ * weights and cache ÷ bytes a second that as many threads read. Both are measured in turns, because other work on the
+ * machine slows both. The weights are zeros: their values do not change the time.
  *
  *     generate [precision] [threads] [batch] [position] [rounds] [tokens] [profile]
  *
@@ -29,7 +29,8 @@ static void check(an_context *ctx, an_status status) {
     exit(1);
 }
 
-/* On one thread, the processor's time: other work on the machine does not count then, but for what it takes of the memory's bandwidth. */
+/* On one thread, the processor's time: other work on the machine does not count then, but for what it takes
+ * of the memory's bandwidth. */
 static bool on_one_thread;
 static double now(void) {
     struct timespec t;

@@ -2,8 +2,8 @@
  *
  *     images FOLDER [ROUNDS]
  *
- * FOLDER must not be there; the pictures are made in it. Prints one line of JSON for each kind and size: images a second of both, and the
- * median over the rounds of the ratio within a round.
+ * FOLDER must not be there; the pictures are made in it. Prints one line of JSON for each kind and size: images a
+ * second of both, and the median over the rounds of the ratio within a round.
  */
 #include <png.h>
 #include <pthread.h>
@@ -189,7 +189,8 @@ static an_batch_part indices(void *user, int64_t batch, int64_t *to) {
     return (an_batch_part){.n = BATCH, .total = BATCH};
 }
 
-/* A loader lives as long as a run, so what it costs to make one, and to touch its memory for the first time, is not in the time. */
+/* A loader lives as long as a run, so what it costs to make one, and to touch its memory for the first
+ * time, is not in the time. */
 static an_loader *make_loader(an_context *ctx, const an_dataset *d, const kind *k) {
     an_loader *loader = NULL;
     const an_loader_options options = {

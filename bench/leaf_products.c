@@ -3,9 +3,9 @@
  *
  *     leaf_products [threads] [rounds]
  *
- * Prints one line of JSON for each shape: microseconds without leaves (the median), and for leaves of 32, 64 and 256 rows the
- * median of the ratios of a run with leaves to the mean of the runs before and after it. It looks inside the library, to
- * time a single kernel. */
+ * Prints one line of JSON for each shape: microseconds without leaves (the median), and for leaves of 32, 64 and 256
+ * rows the median of the ratios of a run with leaves to the mean of the runs before and after it. It looks inside the
+ * library, to time a single kernel. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static const struct {
 static an_context *ctx;
 static const an_kernel *kernel;
 
-/* On one thread, the processor's time: other work on the machine does not count then, except that it uses the caches. */
+/* On one thread, the processor's time: other work on the machine does not count then, except that it uses the
+ * caches. */
 static double now(void) {
     struct timespec t;
     clock_gettime(an_context_threads(ctx) == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);

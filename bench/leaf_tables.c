@@ -2,8 +2,8 @@
  *
  *     leaf_tables [--rounds 200] [--threads 1]
  *
- * Prints one line of JSON for each problem: milliseconds without leaves (median over the rounds), and the median of the ratios within a
- * round for each number of leaves. It looks inside the library, to time single kernels. */
+ * Prints one line of JSON for each problem: milliseconds without leaves (median over the rounds), and the median of the
+ * ratios within a round for each number of leaves. It looks inside the library, to time single kernels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  *
  *     leaf_tiles [rounds] [threads] [first product] [end]
  *
- * Both take turns in every round. Prints two lines for each product: k × rows × columns of dst, and for leaves of 32, 64, …
- * rows the median of the ratios within a round; then the same of the fastest rounds, which means something on a busy
- * machine too. Microseconds are those without leaves. On one thread it is the processor's time: other work counts only
- * for what it takes of the caches. It looks inside the library, as a kernel is no public call. */
+ * Both take turns in every round. Prints two lines for each product: k × rows × columns of dst, and for leaves of 32,
+ * 64, … rows the median of the ratios within a round; then the same of the fastest rounds, which means something on a
+ * busy machine too. Microseconds are those without leaves. On one thread it is the processor's time: other work counts
+ * only for what it takes of the caches. It looks inside the library, as a kernel is no public call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Whole training steps of a config on the ranks that mpirun starts, timed when it is asked for: bench/train.c on several of them.
+/* Whole training steps of a config on the ranks that mpirun starts, timed when it is asked for: bench/train.c on
+ * several of them.
  *
  *     mpirun -n 2 ranks-openmpi CONFIG THREADS [KEY=VALUE]...      threads are those of a rank
  *
@@ -13,8 +14,8 @@
 
 #include "serve.h"
 
-/* Rank 0 says whether there is another step, all learn it. Between their turns the ranks sleep: a blocking call of MPI would spin,
- * and take the cores from the program whose turn it is. A millisecond is nothing to a step. */
+/* Rank 0 says whether there is another step, all learn it. Between their turns the ranks sleep: a blocking call of MPI
+ * would spin, and take the cores from the program whose turn it is. A millisecond is nothing to a step. */
 static bool is_next(bool next) {
     int word = next, done = 0;
     MPI_Request request;

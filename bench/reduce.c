@@ -1,10 +1,12 @@
 /* The exact reduction against MPI_Allreduce of the same bytes, in one process: each has its turn in every round.
  *
- *     mpirun -n 2 reduce-openmpi [--mib 4,16,64,256] [--rounds 30] [--bucket BYTES] [--in-flight N] [--without-window]
+ *     mpirun -n 2 reduce-openmpi [--mib 4,16,64,256] [--rounds 30] [--bucket BYTES] [--in-flight N]
+ *     [--without-window]
  *
- * Prints one line of JSON for each size, and "end": milliseconds of each (median over the rounds of the slowest rank), the median of the ratios within a round, and the
- * ratio of the fastest rounds, which means something on a busy machine too. It looks inside the
- * library, as a reduction is no public call. The sums of both are compared with what they must be. */
+ * Prints one line of JSON for each size, and "end": milliseconds of each (median over the rounds of the slowest
+ * rank), the median of the ratios within a round, and the ratio of the fastest rounds, which means something on a
+ * busy machine too. It looks inside the library, as a reduction is no public call. The sums of both are
+ * compared with what they must be. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

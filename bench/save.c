@@ -1,9 +1,11 @@
-/* What saving costs a run: a save every 20 steps, so that ten steps with a save behind them take turns with ten without.
+/* What saving costs a run: a save every 20 steps, so that ten steps with a save behind them take turns with ten
+ * without.
  *
  *     save CONFIG THREADS [KEY=VALUE]...
  *
- * Prints one line of JSON: bytes of a checkpoint; medians over the saves of the seconds that the copy, the whole save and its CPU took;
- * medians of ten steps with a save (without the copy) and without; what memcpy takes for as many bytes; what loading one takes.
+ * Prints one line of JSON: bytes of a checkpoint; medians over the saves of the seconds that the copy, the whole save
+ * and its CPU took; medians of ten steps with a save (without the copy) and without; what memcpy takes for as many
+ * bytes; what loading one takes.
  */
 #include <stdio.h>
 #include <stdlib.h>

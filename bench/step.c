@@ -117,8 +117,8 @@ static an_status make_program(step *s) {
 
 /* ---- running it ---- */
 
-/* A pass is that of a training step, which follows an update: whatever is derived from the weights (copies in bf16, packed
- * ones) is made anew in it, and timed with it. Setting one weight is enough to make the store's version rise. */
+/* A pass is that of a training step, which follows an update: whatever is derived from the weights (copies in bf16,
+ * packed ones) is made anew in it, and timed with it. Setting one weight is enough to make the store's version rise. */
 static an_status pass(void *user) {
     step *s = user;
     if (s->changed.data) TRY(an_params_set(s->params, s->changed_name, AN_PART_WEIGHT, &s->changed));

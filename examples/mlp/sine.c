@@ -20,8 +20,8 @@ static const float rate = 0.1f;
         if ((status = (call)) != AN_OK) goto ended; \
     } while (0)
 
-/* Two layers of tanh, then a linear one. Builder calls return values; if one of them is wrong, an_graph_verify says which,
- * with its line in this file. */
+/* Two layers of tanh, then a linear one. Builder calls return values; if one of them is wrong, an_graph_verify says
+ * which, with its line in this file. */
 static void build(an_graph *g) {
     an_dim batch = an_symbol_dim(g, "batch"); /* any number, up to what the plan is made for */
     an_value x = an_input(g, "x", AN_DTYPE_F32, AN_DIMS(batch, 1));

@@ -3,9 +3,9 @@
  *     cmake -B build -DCMAKE_PREFIX_PATH=<where anneal is installed>
  *     cmake --build build && build/own-op own-op.yaml
  *
- * The op is soft_sign(x) = s·x / (1 + |s·x|), where s is the attribute `sharpness`. Its gradient, diff · s / (1 + |s·x|)², is a
- * second op. Both are added to the context before the config is opened; then its model, own-op.ang, may have them. The run is saved as it
- * goes: kill the program, start it again, and it carries on.
+ * The op is soft_sign(x) = s·x / (1 + |s·x|), where s is the attribute `sharpness`. Its gradient, diff · s / (1 +
+ * |s·x|)², is a second op. Both are added to the context before the config is opened; then its model, own-op.ang, may
+ * have them. The run is saved as it goes: kill the program, start it again, and it carries on.
  *
  * experimental.h may change at any release.
  */

@@ -3,9 +3,10 @@
  *     cmake -B build -DCMAKE_PREFIX_PATH=<where anneal is installed>
  *     cmake --build build && build/waves waves.yaml
  *
- * The optimizer is AdaMax (Kingma and Ba, 2015): Adam with the largest recent gradient in the place of the root of the second moment. The
- * metric is the largest error of the model on a grid, which finds places where the model is wrong although the mean error is small.
- * The config names both. Kill the program and start it again: it resumes, and ends bit-identical to an uninterrupted run.
+ * The optimizer is AdaMax (Kingma and Ba, 2015): Adam with the largest recent gradient in the place of the root of the
+ * second moment. The metric is the largest error of the model on a grid, which finds places where the model is wrong
+ * although the mean error is small. The config names both. Kill the program and start it again: it resumes, and ends
+ * bit-identical to an uninterrupted run.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@
 #include <anneal/predict.h>
 #include <anneal/run.h>
 
-/* ---- the optimizer ---- One function for models of f32 and one for those of f64. Moment 1 is the mean, moment 2 the largest. */
+/* ---- the optimizer ---- One function for models of f32 and one for those of f64. Moment 1 is the
+ * mean, moment 2 the largest. */
 
 static void adamax_f32(void *user, const an_optimizer_numbers *n, int64_t count, const float *g, float *w, float *mean,
                        float *largest) {

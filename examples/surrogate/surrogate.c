@@ -3,9 +3,10 @@
  *     cmake -B build -DCMAKE_PREFIX_PATH=<where anneal is installed>
  *     cmake --build build && build/surrogate surrogate.yaml
  *
- * CELLS cells each hold three substances that react with each other (a stiff system, integrated with many small steps) and drift
- * to their neighbours. For the first part of the run every cell is computed exactly, and the results train a network: what three
- * amounts become within one time step. Then the network answers, and the program watches how far it is off.
+ * CELLS cells each hold three substances that react with each other (a stiff system, integrated with many small steps)
+ * and drift to their neighbours. For the first part of the run every cell is computed exactly, and the results train a
+ * network: what three amounts become within one time step. Then the network answers, and the program watches how far it
+ * is off.
  */
 #include <math.h>
 #include <stdio.h>

@@ -7,15 +7,18 @@
  *     an_step_metrics metrics;
  *     an_step_metrics_init(&metrics, sizeof metrics);
  *     int ok = an_context_create(&ctx, NULL) == AN_OK && an_trainer_open(&trainer, ctx, "run.yaml") == AN_OK;
- *     while (ok && an_trainer_next_step(trainer) < an_trainer_steps(trainer)) ok = an_trainer_step(trainer, &metrics) == AN_OK;
+ *     while (ok && an_trainer_next_step(trainer) < an_trainer_steps(trainer))
+ *         ok = an_trainer_step(trainer, &metrics) == AN_OK;
  *     if (!ok) fprintf(stderr, "%s\n", an_last_error(ctx));
  *     an_trainer_close(&trainer);
  *     an_context_destroy(&ctx);
  *
- * core.h explains errors, threads and structs. To build and train a model without a config, use graph.h, models.h, pretrained.h, data.h, plan.h,
- * optimizer.h, step.h, train.h, run.h, predict.h, checkpoint.h and open.h. Own ops, kernels and devices are in experimental.h.
+ * core.h explains errors, threads and structs. To build and train a model without a config, use graph.h, models.h,
+ * pretrained.h, data.h, plan.h, optimizer.h, step.h, train.h, run.h, predict.h, checkpoint.h and open.h. Own ops,
+ * kernels and devices are in experimental.h.
  *
- * With several ranks (ranks.h, mpi.h), opening, steps and saves are collective: every rank calls them, in the same order, and all of them return the same status.
+ * With several ranks (ranks.h, mpi.h), opening, steps and saves are collective: every rank calls them, in the same
+ * order, and all of them return the same status.
  */
 #ifndef ANNEAL_ANNEAL_H
 #define ANNEAL_ANNEAL_H
@@ -32,9 +35,10 @@ typedef struct an_trainer an_trainer;
 
 /* Opens the run that a config file describes. The trainer owns its model and data.
  *
- * This call RESUMES. If the run's folder (run.dir) has checkpoints, the trainer continues from the newest good one: weights, optimizer,
- * step and place in the data. Only a folder without checkpoints gives a new run. an_trainer_resumed (checkpoint.h) returns the
- * checkpoint's path, or NULL for a new run. an_trainer_open_with (open.h) can start a new run in any case. */
+ * This call RESUMES. If the run's folder (run.dir) has checkpoints, the trainer continues from the newest good one:
+ * weights, optimizer, step and place in the data. Only a folder without checkpoints gives a new run.
+ * an_trainer_resumed (checkpoint.h) returns the checkpoint's path, or NULL for a new run. an_trainer_open_with
+ * (open.h) can start a new run in any case. */
 AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
 AN_API void an_trainer_close(an_trainer **trainer);
 
@@ -59,16 +63,17 @@ typedef struct an_step_metrics {
 } an_step_metrics;
 AN_API void an_step_metrics_init(an_step_metrics *metrics, size_t size);
 
-/* Takes one optimizer step on the next samples. `metrics` may be NULL. After an error the weights are as they were before the call.
- * AN_ERR_STATE: the run has no more steps. AN_ERR_NONFINITE: the loss or a gradient is not finite and such steps are not skipped, or too
- * many steps in a row were skipped, or the f16 loss scale would fall below 1. The message says which, and names the first value that is
- * not finite. */
+/* Takes one optimizer step on the next samples. `metrics` may be NULL. After an error the weights are as they were
+ * before the call. AN_ERR_STATE: the run has no more steps. AN_ERR_NONFINITE: the loss or a gradient is not finite and
+ * such steps are not skipped, or too many steps in a row were skipped, or the f16 loss scale would fall below 1. The
+ * message says which, and names the first value that is not finite. */
 AN_API an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics);
 
-/* Takes one step on n samples of the caller's own, in place of the step that the data would give. The samples are read before the call
- * returns. The first dimension of both arrays is n (the last one in Fortran). The other dimensions are those of the model's only input
- * and of its targets. Any strides are allowed. f32 and f64 are converted to the model's type. n may be larger than a micro-batch or than
- * batch.global: the samples are cut into leaves and micro-batches as in any step, and the loss is the mean over all of them. */
+/* Takes one step on n samples of the caller's own, in place of the step that the data would give. The samples are read
+ * before the call returns. The first dimension of both arrays is n (the last one in Fortran). The other dimensions are
+ * those of the model's only input and of its targets. Any strides are allowed. f32 and f64 are converted to the model's
+ * type. n may be larger than a micro-batch or than batch.global: the samples are cut into leaves and micro-batches
+ * as in any step, and the loss is the mean over all of them. */
 AN_API an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
                                     an_step_metrics *metrics);
 /* The same with dense arrays, for models whose targets are real numbers. */
@@ -77,15 +82,17 @@ AN_API an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const fl
 AN_API an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
                                         an_step_metrics *metrics);
 
-/* Saves the run under the caller's own step number. Returns when the checkpoint is durable. AN_ERR_STATE if the run already has a
- * checkpoint of this user step; nothing is written then. All of these checkpoints are kept, or the newest `save.keep_named` of them. */
+/* Saves the run under the caller's own step number. Returns when the checkpoint is durable. AN_ERR_STATE if the run
+ * already has a checkpoint of this user step; nothing is written then. All of these checkpoints are kept, or the
+ * newest `save.keep_named` of them. */
 AN_API an_status an_trainer_save(an_trainer *trainer, int64_t user_step);
 /* The user step of the last such save, in this process or an earlier one; 0: there was none. */
 AN_API int64_t an_trainer_user_step(const an_trainer *trainer);
 
 /* ---- prediction ---- */
 
-/* The weights that a model is evaluated, predicted with or exported with. A run may keep a moving average of its weights (train.ema). */
+/* The weights that a model is evaluated, predicted with or exported with. A run may keep a moving average of
+ * its weights (train.ema). */
 typedef enum an_model_weights {
     AN_MODEL_WEIGHTS_AUTO = 0,    /* the moving average if there is one, or else the weights */
     AN_MODEL_WEIGHTS_RAW = 1,     /* the weights that the optimizer updates */
@@ -96,11 +103,13 @@ typedef enum an_model_weights {
 typedef struct an_predictor an_predictor;
 struct an_predictor_options; /* predict.h */
 
-/* A predictor with a copy of the trainer's present weights, or of their moving average if the trainer keeps one. `options` may be NULL: one sample a call. */
+/* A predictor with a copy of the trainer's present weights, or of their moving average if the trainer keeps one.
+ * `options` may be NULL: one sample a call. */
 AN_API an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer,
                                      const struct an_predictor_options *options);
 AN_API void an_predictor_destroy(an_predictor **predictor);
-/* Predicts n dense samples, for models with one input of real numbers. an_predictor_error returns the message of an error. */
+/* Predicts n dense samples, for models with one input of real numbers. an_predictor_error returns the message of an
+ * error. */
 AN_API an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs);
 AN_API an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs);
 AN_API const char *an_predictor_error(const an_predictor *predictor);

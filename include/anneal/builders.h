@@ -1,4 +1,5 @@
-/* The builders of ops and layers. Included by graph.h; do not include it directly. None of these functions is collective. */
+/* The builders of ops and layers. Included by graph.h; do not include it directly. None of these
+ * functions is collective. */
 #ifndef ANNEAL_BUILDERS_H
 #define ANNEAL_BUILDERS_H
 
@@ -26,8 +27,8 @@ typedef struct an_pool_options {
     int64_t window[2];
     int64_t stride[2]; /* 0: the size of the window */
     int64_t padding[2];
-    bool
-        count_padding; /* average pooling divides by all elements of the window, also those of the padding; true by default */
+    /* average pooling divides by all elements of the window, also those of the padding; true by default */
+    bool count_padding;
     uint8_t reserved[7];
 } an_pool_options;
 AN_API void an_pool_options_init(an_pool_options *options, size_t size);
@@ -67,7 +68,8 @@ AN_API an_value an_cast(an_graph *graph, an_value src, an_dtype dtype);
 
 /* ---- reductions and norms ---- */
 
-/* AN_AXES(0, 2) expands to two arguments: the number of axes and a pointer to them. Negative axes count from the end. */
+/* AN_AXES(0, 2) expands to two arguments: the number of axes and a pointer to them. Negative axes count from the
+ * end. */
 #ifdef __cplusplus
 #define AN_AXES(...) \
     static_cast<int>(std::initializer_list<int>{__VA_ARGS__}.size()), std::initializer_list<int>{__VA_ARGS__}.begin()
@@ -86,8 +88,8 @@ AN_API an_value an_log_softmax(an_graph *graph, an_value src, int axis);
 /* Over the last dimension. `bias` may be AN_NONE. */
 AN_API an_value an_layer_norm(an_graph *graph, an_value src, an_value weight, an_value bias, double epsilon);
 AN_API an_value an_rms_norm(an_graph *graph, an_value src, an_value weight, double epsilon);
-/* Over all dimensions except dimension 1. Training uses the statistics of the micro-batch and returns them as outputs of the program.
- * Evaluation uses the running statistics, which are run states. */
+/* Over all dimensions except dimension 1. Training uses the statistics of the micro-batch and returns them as outputs
+ * of the program. Evaluation uses the running statistics, which are run states. */
 AN_API an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value bias, an_value running_mean,
                               an_value running_variance, double momentum, double epsilon);
 
@@ -99,8 +101,8 @@ typedef struct an_rotary_options {
     size_t size;
     double base;     /* 10,000 by default */
     int64_t rotated; /* leading elements of the head that are rotated; 0: all */
-    an_value
-        position; /* i32 or i64: a scalar, the position of token 0, or (batch, tokens), that of each token; AN_NONE by default: 0 */
+    /* i32 or i64: a scalar, the position of token 0, or (batch, tokens), that of each token; AN_NONE by default: 0 */
+    an_value position;
     double factor; /* scaling as in Llama 3, with low_factor, high_factor and original_context; 0: none */
     double low_factor, high_factor;
     int64_t original_context;
@@ -122,7 +124,8 @@ typedef struct an_attention_options {
     uint8_t reserved[7];
 } an_attention_options;
 AN_API void an_attention_options_init(an_attention_options *options, size_t size);
-/* q (batch, heads, queries, size), k and v (batch, kv heads, keys, size); heads is a multiple of kv heads. `options` may be NULL. */
+/* q (batch, heads, queries, size), k and v (batch, kv heads, keys, size); heads is a multiple of kv
+ * heads. `options` may be NULL. */
 AN_API an_value an_attention(an_graph *graph, an_value q, an_value k, an_value v, const an_attention_options *options);
 
 /* In training only. `samples` is an i64 input (batch) of global sample numbers, for dimension 0 of src. */
@@ -158,12 +161,13 @@ AN_API an_value an_squared_error(an_graph *graph, an_value src, an_value targets
 AN_API an_value an_absolute_error(an_graph *graph, an_value src, an_value targets);
 AN_API an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta);
 AN_API an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets);
-/* The same loss, with each target's loss multiplied by a weight before the sum. The dimensions of the weights are the first ones of the
- * targets: one weight for each sample, or one for each target. Weights get no gradient, and the number of targets does not change. */
+/* The same loss, with each target's loss multiplied by a weight before the sum. The dimensions of the weights are the
+ * first ones of the targets: one weight for each sample, or one for each target. Weights get no gradient, and the
+ * number of targets does not change. */
 AN_API an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights);
 
-/* ---- layers ---- Parameters are named name.weight, name.bias, … in the open scope. If the name is NULL, they are named
- * weight, bias, … */
+/* ---- layers ---- Parameters are named name.weight, name.bias, … in the open scope. If the name is NULL, they are
+ * named weight, bias, … */
 
 AN_API an_value an_linear(an_graph *graph, an_value src, const char *name, an_dim features);
 AN_API an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim features); /* no bias */

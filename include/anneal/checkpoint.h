@@ -15,17 +15,17 @@ extern "C" {
 
 /* ---- saving from the host program ---- an_trainer_save is in anneal.h. */
 
-/* As an_trainer_save, but replaces the checkpoint of this user step if there is one. The old one is removed after the new one is durable. A
- * crash in between leaves both, and an_trainer_open_at opens the newer one. */
+/* As an_trainer_save, but replaces the checkpoint of this user step if there is one. The old one is removed after the
+ * new one is durable. A crash in between leaves both, and an_trainer_open_at opens the newer one. */
 AN_API an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step);
 /* Opens the checkpoint that was saved at this user step, or fails. */
 AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step);
 /* The run folder of a trainer that was created without a config; NULL: none. As with an_trainer_set_saving, a folder
  * that has the checkpoints of another run is refused by the first call that would save there. */
 AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
-/* Loads everything from a checkpoint into a trainer that has not taken a step: this is how a run without a config resumes. `path` is a
- * checkpoint folder; or a run folder, and in it the newest checkpoint that has a good manifest and all of its files. The program makes the
- * same model, data and options as before, calls this, and runs:
+/* Loads everything from a checkpoint into a trainer that has not taken a step: this is how a run without a config
+ * resumes. `path` is a checkpoint folder; or a run folder, and in it the newest checkpoint that has a good manifest and
+ * all of its files. The program makes the same model, data and options as before, calls this, and runs:
  *
  *     OK = an_trainer_create(&trainer, graph, training, evaluation, &options) == AN_OK
  *       && an_trainer_set_saving(trainer, &saving) == AN_OK            (saving.folder = "runs/a")
@@ -33,8 +33,8 @@ AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
  *       && (state == AN_FOLDER_EMPTY || an_trainer_load(trainer, "runs/a") == AN_OK)
  *       && an_trainer_run(trainer, NULL, NULL) == AN_OK;
  *
- * A checkpoint of another model, optimizer or number of leaves is refused. Nothing compares learning rate, data or seed: those are the
- * program's. After an error while reading, the trainer takes no more steps. Collective. */
+ * A checkpoint of another model, optimizer or number of leaves is refused. Nothing compares learning rate, data or
+ * seed: those are the program's. After an error while reading, the trainer takes no more steps. Collective. */
 AN_API an_status an_trainer_load(an_trainer *trainer, const char *path);
 
 /* For a run without a config that restarts its schedule (AN_RESTART_SCHEDULE in open.h): loads weights, running
@@ -47,8 +47,8 @@ AN_API an_status an_trainer_restart(an_trainer *trainer, const char *path);
 AN_API const char *an_trainer_resumed(const an_trainer *trainer);
 /* The checkpoint whose weights and moments the run began with, as "PATH, after step N, hash H"; NULL: none. */
 AN_API const char *an_trainer_origin(const an_trainer *trainer);
-/* Notes about the run before its first step, one a line: damaged checkpoints that were skipped, config keys that changed, memory or disk
- * space that may not be enough. "": none. */
+/* Notes about the run before its first step, one a line: damaged checkpoints that were skipped, config keys that
+ * changed, memory or disk space that may not be enough. "": none. */
 AN_API const char *an_trainer_notes(const an_trainer *trainer);
 /* Adds lines to the notes. Each ends with \n. */
 AN_API an_status an_trainer_add_note(an_trainer *trainer, const char *lines);
@@ -57,9 +57,9 @@ AN_API an_status an_trainer_add_note(an_trainer *trainer, const char *lines);
 
 typedef struct an_checkpoint an_checkpoint;
 
-/* Opens a checkpoint folder; or a run folder, and in it the newest checkpoint that has a good manifest and all of its files; or a
- * safetensors file; or a folder with model.safetensors or its index. The contents of the files are not checked: an_checkpoint_verify does
- * that. */
+/* Opens a checkpoint folder; or a run folder, and in it the newest checkpoint that has a good manifest and all of its
+ * files; or a safetensors file; or a folder with model.safetensors or its index. The contents of the files are not
+ * checked: an_checkpoint_verify does that. */
 AN_API an_status an_checkpoint_open(an_checkpoint **checkpoint, an_context *ctx, const char *path);
 AN_API void an_checkpoint_close(an_checkpoint **checkpoint);
 
@@ -75,10 +75,10 @@ typedef struct an_checkpoint_info {
     double loss, rate, norm;       /* of the last step; NaN: there was none */
     double best_value;             /* NaN: there was none */
     int64_t best_step;
-    int64_t
-        bits_since; /* the step after which the run began to use this instruction set, oneDNN and kernels; 0: always */
-    bool is_run;    /* the state of a run; otherwise only tensors, and most of these numbers are unknown */
-    bool kept;      /* the host program saved it under its own step */
+    /* the step after which the run began to use this instruction set, oneDNN and kernels; 0: always */
+    int64_t bits_since;
+    bool is_run; /* the state of a run; otherwise only tensors, and most of these numbers are unknown */
+    bool kept;   /* the host program saved it under its own step */
     uint8_t reserved[6];
     const char
         *origin; /* the checkpoint whose weights and moments the run began with (AN_RESTART_SCHEDULE); NULL: none */
@@ -116,33 +116,36 @@ AN_API int64_t an_checkpoint_find(const an_checkpoint *checkpoint, const char *n
 /* Reads elements begin … begin + count - 1, in the tensor's type. */
 AN_API an_status an_checkpoint_read(const an_checkpoint *checkpoint, int64_t index, int64_t begin, int64_t count,
                                     void *elements);
-/* A text file of the checkpoint: "config.yaml", "graph.ang", "metrics.json", "manifest.json". It is checked against its hash. Release the
- * text with an_string_release. */
+/* A text file of the checkpoint: "config.yaml", "graph.ang", "metrics.json", "manifest.json". It is checked against its
+ * hash. Release the text with an_string_release. */
 AN_API an_status an_checkpoint_text(const an_checkpoint *checkpoint, const char *name, char **text);
 
-/* Key `index` of a GGUF file and its value, each as a short text for people: cut, and without what a terminal would obey. Of an array, how many elements it has. An empty
- * name: there are no more keys, or it is no GGUF file. */
+/* Key `index` of a GGUF file and its value, each as a short text for people: cut, and without what a terminal would
+ * obey. Of an array, how many elements it has. An empty name: there are no more keys, or it is no GGUF file. */
 enum { AN_KEY_TEXT = 80 };
 AN_API an_status an_checkpoint_key(const an_checkpoint *checkpoint, int64_t index, char name[AN_KEY_TEXT],
                                    char value[AN_KEY_TEXT]);
 
-/* Checks every byte of every file in a checkpoint folder (in a run folder: of all its checkpoints), and that there are no other files.
- * AN_ERR_DAMAGED: the message names the file. Of a safetensors file, only the structure can be checked. */
+/* Checks every byte of every file in a checkpoint folder (in a run folder: of all its checkpoints), and that
+ * there are no other files. AN_ERR_DAMAGED: the message names the file. Of a safetensors file, only the
+ * structure can be checked. */
 AN_API an_status an_checkpoint_verify(an_context *ctx, const char *path);
 
-/* Which weights the next exports write: AUTO, as after opening, is the moving average if the checkpoint has one. AN_ERR_STATE: AVERAGE was
- * asked for, and there is none. */
+/* Which weights the next exports write: AUTO, as after opening, is the moving average if the checkpoint has one.
+ * AN_ERR_STATE: AVERAGE was asked for, and there is none. */
 AN_API an_status an_checkpoint_choose_weights(an_checkpoint *checkpoint, an_model_weights weights);
 /* Writes the weights to one safetensors file. The file is written under another name, synced and renamed. */
 AN_API an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file);
 /* Writes the weights to FOLDER/model.safetensors and the model to FOLDER/model.py, for PyTorch. */
 AN_API an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char *folder);
-/* Writes the model and its weights to one ONNX file (opset 17). Above 1 GiB, the weights go to a second file beside it, FILE.data. */
+/* Writes the model and its weights to one ONNX file (opset 17). Above 1 GiB, the weights go to a second
+ * file beside it, FILE.data. */
 AN_API an_status an_checkpoint_export_onnx(const an_checkpoint *checkpoint, const char *file);
-/* The adapter of a checkpoint (an_graph_add_lora), in PEFT's format: adapter_config.json and adapter_model.safetensors in a folder. */
+/* The adapter of a checkpoint (an_graph_add_lora), in PEFT's format: adapter_config.json and
+ * adapter_model.safetensors in a folder. */
 AN_API an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, const char *folder);
-/* The model that an adapter was trained on, with its changes added, to one safetensors file: names, types and layout of every tensor are those of the file
- * that the run read it from. That must still be there, with the same weights. */
+/* The model that an adapter was trained on, with its changes added, to one safetensors file: names, types and layout of
+ * every tensor are those of the file that the run read it from. That must still be there, with the same weights. */
 AN_API an_status an_checkpoint_export_merged(const an_checkpoint *checkpoint, const char *file);
 
 /* The type of exported weights. */
@@ -156,8 +159,9 @@ typedef enum an_export_type {
 
 typedef struct an_export_options {
     size_t size;
-    /* The published model that training began with: its config.json, its tokenizer and its settings go along. NULL: what an adapter was trained on, or the
-     * model itself if it is a published one; otherwise the graph says what the model is. */
+    /* The published model that training began with: its config.json, its tokenizer and its settings go along.
+     * NULL: what an adapter was trained on, or the model itself if it is a published one; otherwise the
+     * graph says what the model is. */
     const char *from;
     const char *tokenizer; /* the folder, tokenizer.json or GGUF file that has the tokenizer; NULL: as `from` */
     int64_t most_bytes;    /* of weights in one file of a folder; 5 GB by default */
@@ -166,12 +170,14 @@ typedef struct an_export_options {
 } an_export_options;
 AN_API void an_export_options_init(an_export_options *options, size_t size);
 
-/* Writes a language model of one of the families of an_pretrained_family as a folder of Hugging Face, for transformers: config.json, weights in one safetensors file or
- * several, and the files of its tokenizer. The checkpoint may be a run's, or a published model. If it has an adapter, the model is merged with it. The folder must not
- * have a model already; one that has a config.json afterwards is complete. `options` may be NULL. */
+/* Writes a language model of one of the families of an_pretrained_family as a folder of Hugging Face, for transformers:
+ * config.json, weights in one safetensors file or several, and the files of its tokenizer. The checkpoint may be a
+ * run's, or a published model. If it has an adapter, the model is merged with it. The folder must not have a model
+ * already; one that has a config.json afterwards is complete. `options` may be NULL. */
 AN_API an_status an_checkpoint_export_huggingface(const an_checkpoint *checkpoint, const char *folder,
                                                   const an_export_options *options);
-/* … as a GGUF file, for llama.cpp, with its tokenizer. Vectors, norms and tables of positions are F32 in any case; with Q8_0, matrices whose rows are not whole blocks are F16. */
+/* … as a GGUF file, for llama.cpp, with its tokenizer. Vectors, norms and tables of positions are F32 in any case;
+ * with Q8_0, matrices whose rows are not whole blocks are F16. */
 AN_API an_status an_checkpoint_export_gguf(const an_checkpoint *checkpoint, const char *file,
                                            const an_export_options *options);
 

@@ -1,7 +1,9 @@
-/* The config of a run: YAML, checked against one table of options. Every message has the place of the mistake and how to correct it.
+/* The config of a run: YAML, checked against one table of options. Every message has the place of the mistake and how
+ * to correct it.
  *
- * A config has every key: keys that the file and the settings leave out have their defaults. Values are read by path, such as
- * "optimizer.lr" or "optimizer.groups[0].match". docs/reference/options.md lists them all. None of these functions is collective.
+ * A config has every key: keys that the file and the settings leave out have their defaults. Values are read by path,
+ * such as "optimizer.lr" or "optimizer.groups[0].match". docs/reference/options.md lists them all. None of these
+ * functions is collective.
  */
 #ifndef ANNEAL_CONFIG_H
 #define ANNEAL_CONFIG_H
@@ -17,24 +19,26 @@ typedef struct an_config an_config;
 
 typedef struct an_config_options {
     size_t size;
-    const char *
-        file; /* read if `text` is NULL; otherwise the name of the text in messages. Paths are relative to its folder */
+    /* read if `text` is NULL; otherwise the name of the text in messages. Paths are relative to its folder */
+    const char *file;
     const char *text;
     size_t length;
     const char *const *sets; /* "optimizer.lr=1e-3" overrides the file; "run.epochs=" removes a key */
     int set_count;
-    /* The text is the config of a checkpoint. A value that no version has ever obeyed is read as the default; in any other config it is
-     * refused. */
+    /* The text is the config of a checkpoint. A value that no version has ever obeyed is read as the default; in any
+     * other config it is refused. */
     bool stored;
     uint8_t reserved[3];
 } an_config_options;
 AN_API void an_config_options_init(an_config_options *options, size_t size);
 
-/* Reads and checks a config. A message about the file begins with FILE:LINE:COLUMN, one about a setting with --set KEY=VALUE. */
+/* Reads and checks a config. A message about the file begins with FILE:LINE:COLUMN, one about a
+ * setting with --set KEY=VALUE. */
 AN_API an_status an_config_create(an_config **config, an_context *ctx, const an_config_options *options);
 AN_API void an_config_destroy(an_config **config);
 
-/* Adds a setting and checks the whole config again. After an error the config is as before. Pointers from getters are no longer valid. */
+/* Adds a setting and checks the whole config again. After an error the config is as before. Pointers from
+ * getters are no longer valid. */
 AN_API an_status an_config_set(an_config *config, const char *setting);
 
 /* Valid settings that are probably mistakes, and renamed keys. Each text begins with its place, like an error. */
@@ -72,7 +76,8 @@ AN_API an_status an_config_length(const an_config *config, const char *path, an_
 
 /* The number of elements of a list, or of entries of a table or map; 0 for anything else. */
 AN_API int an_config_size(const an_config *config, const char *path);
-/* The numbers of a list, at most `capacity` of them; `count` is how many there are. `values` may be NULL if `capacity` is 0. */
+/* The numbers of a list, at most `capacity` of them; `count` is how many there are. `values` may be
+ * NULL if `capacity` is 0. */
 AN_API an_status an_config_reals(const an_config *config, const char *path, int capacity, double *values, int *count);
 AN_API an_status an_config_counts(const an_config *config, const char *path, int capacity, int64_t *values, int *count);
 AN_API an_status an_config_lengths(const an_config *config, const char *path, int capacity, an_length *values,
@@ -101,9 +106,9 @@ typedef struct an_config_key {
     const char *default_value; /* NULL: none */
     const char *of;            /* types that have it, as in "gpt2|llama"; "": all */
     const char *help;          /* its meaning, and the reason for the default */
-    const char *
-        unsupported; /* NULL: supported; "": not supported yet, so only the default is accepted; otherwise the choices that are
-                                  not supported yet, as in "rollback" */
+    /* NULL: supported; "": not supported yet, so only the default is accepted; otherwise the choices that are not
+     * supported yet, as in "rollback" */
+    const char *unsupported;
     bool required;
     uint8_t reserved[7];
 } an_config_key;

@@ -1,17 +1,19 @@
 /* What every other header builds on: status codes, the context, arrays, and how structs grow.
  *
- * Errors. Every function that can fail returns an an_status and leaves a message on the context (an_last_error). NULL for a handle, or for
- * any other pointer that a call needs, is AN_ERR_ARGUMENT. If the context or the handle itself is NULL, an_last_error(NULL) has the message.
- * A function that returns no status then does nothing and returns 0, false, NULL or "".
+ * Errors. Every function that can fail returns an an_status and leaves a message on the context (an_last_error). NULL
+ * for a handle, or for any other pointer that a call needs, is AN_ERR_ARGUMENT. If the context or the handle itself is
+ * NULL, an_last_error(NULL) has the message. A function that returns no status then does nothing and returns 0, false,
+ * NULL or "".
  *
- * The host program. The library never prints, exits or aborts. It changes nothing in its host: no signal handlers, no locale, no rounding
- * mode, no OpenMP settings. A context, and everything made from it, is used by one thread at a time. Two contexts are independent.
+ * The host program. The library never prints, exits or aborts. It changes nothing in its host: no signal handlers, no
+ * locale, no rounding mode, no OpenMP settings. A context, and everything made from it, is used by one thread at a
+ * time. Two contexts are independent.
  *
- * Fork. Threads do not survive fork. In the child, calls that need the threads of a context return AN_ERR_STATE: destroy the context
- * there and create another one. The parent is not affected.
+ * Fork. Threads do not survive fork. In the child, calls that need the threads of a context return AN_ERR_STATE:
+ * destroy the context there and create another one. The parent is not affected.
  *
- * Signals belong to the host. Under a limit on file sizes (ulimit -f), the system kills a process that writes past the limit, with SIGXFSZ.
- * If the host ignores SIGXFSZ, the call returns AN_ERR_FILE instead.
+ * Signals belong to the host. Under a limit on file sizes (ulimit -f), the system kills a process that writes past the
+ * limit, with SIGXFSZ. If the host ignores SIGXFSZ, the call returns AN_ERR_FILE instead.
  */
 #ifndef ANNEAL_CORE_H
 #define ANNEAL_CORE_H
@@ -41,15 +43,16 @@ extern "C" {
  *     an_context_options_init(&options, sizeof options);
  *     options.threads = 8;
  *
- * So 0 means 0. Where 0 cannot be a sensible value (threads, steps), 0 means automatic, and the comment says what that is. Where a default
- * is derived from other options, init writes AN_AUTO.
+ * So 0 means 0. Where 0 cannot be a sensible value (threads, steps), 0 means automatic, and the comment says what
+ * that is. Where a default is derived from other options, init writes AN_AUTO.
  *
- * Later releases only append members. An older program works with a newer library: the library uses its own defaults for members
- * that the program does not have. A newer program works with an older library, unless it sets a member that the library does not have;
- * the call is then refused with AN_ERR_ARGUMENT.
+ * Later releases only append members. An older program works with a newer library: the library uses its own defaults
+ * for members that the program does not have. A newer program works with an older library, unless it sets a member
+ * that the library does not have; the call is then refused with AN_ERR_ARGUMENT.
  *
- * Structs that a call fills are initialized in the same way. A call writes at most as many bytes as the caller's struct has. The elements
- * of an array of structs all have the size of the first. A few small structs never grow; they have no size and say so. */
+ * Structs that a call fills are initialized in the same way. A call writes at most as many bytes as the caller's
+ * struct has. The elements of an array of structs all have the size of the first. A few small structs never grow;
+ * they have no size and say so. */
 
 /* Automatic, for members of type double. */
 #define AN_AUTO ((double)NAN)
@@ -77,8 +80,8 @@ typedef enum an_dtype {
 
 enum { AN_MAX_DIMS = 8 };
 
-/* An array in the caller's memory. Dimensions are in C order; strides are in elements; strides that are all 0 mean dense. This struct never
- * grows: set its members directly. */
+/* An array in the caller's memory. Dimensions are in C order; strides are in elements; strides that are all 0 mean
+ * dense. This struct never grows: set its members directly. */
 typedef struct an_array {
     void *data;
     an_dtype dtype;
@@ -94,8 +97,8 @@ typedef struct an_comm an_comm;           /* the ranks of a run: mpi.h makes one
 typedef struct an_device an_device;       /* experimental.h */
 typedef struct an_heartbeat an_heartbeat; /* heartbeat.h */
 
-/* Where a context gets the memory of its bookkeeping and, on the host device, of its tensors. `allocate` returns NULL if there is no
- * memory. `release` gets the size that was asked for. */
+/* Where a context gets the memory of its bookkeeping and, on the host device, of its tensors. `allocate` returns NULL
+ * if there is no memory. `release` gets the size that was asked for. */
 typedef struct an_allocator {
     size_t size;
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
@@ -132,12 +135,15 @@ typedef struct an_context_options {
     void *log_user;
     an_heartbeat *heartbeat; /* where the context's threads report progress; must outlive it; NULL: nowhere */
     an_comm *communicator;   /* the ranks to train with, for one context; must outlive it; NULL: this process only */
-    int threads; /* 0: OMP_NUM_THREADS, or else the processors of the affinity mask and cgroup, divided among the ranks of this host */
+    /* 0: OMP_NUM_THREADS, or else the processors of the affinity mask and cgroup, divided among the ranks of this
+     * host */
+    int threads;
     an_isa isa; /* a level that the machine does not support is refused */
-    /* This process trains by itself, although mpirun or srun started several of them: each has its own model and run folder. Without this
-     * option, a trainer is refused in such a process if its context has no other ranks. */
+    /* This process trains by itself, although mpirun or srun started several of them: each has its own model and run
+     * folder. Without this option, a trainer is refused in such a process if its context has no other ranks. */
     bool alone;
-    /* Ranks of one host add gradients in memory that they share, which is faster than by messages; default true. All ranks must want it. */
+    /* Ranks of one host add gradients in memory that they share, which is faster than by messages; default
+     * true. All ranks must want it. */
     bool shares_memory;
     uint8_t reserved[6];
 } an_context_options;
@@ -146,30 +152,32 @@ AN_API void an_context_options_init(an_context_options *options, size_t size);
 /* Collective over the communicator of the options, if they have one. `options` may be NULL. */
 AN_API an_status an_context_create(an_context **context, const an_context_options *options);
 
-/* Destroy everything that was made from the context first. Sets the pointer to NULL. A NULL pointer is fine. Not collective. */
+/* Destroy everything that was made from the context first. Sets the pointer to NULL. A NULL pointer
+ * is fine. Not collective. */
 AN_API void an_context_destroy(an_context **context);
 
-/* The message of the last error on this context, valid until the next call on it. NULL is for calls that have no context yet, in the
- * calling thread. Never returns NULL. Not collective. */
+/* The message of the last error on this context, valid until the next call on it. NULL is for calls that have no
+ * context yet, in the calling thread. Never returns NULL. Not collective. */
 AN_API const char *an_last_error(const an_context *context);
 
-/* The functions that the last error passed through, innermost first, one a line: "in an_plan_create (plan.c:120)". Same lifetime and NULL
- * rule as an_last_error. Not collective. */
+/* The functions that the last error passed through, innermost first, one a line: "in an_plan_create (plan.c:120)". Same
+ * lifetime and NULL rule as an_last_error. Not collective. */
 AN_API const char *an_last_error_trail(const an_context *context);
 
 /* The number of threads that kernels of this context may use. Not collective. */
 AN_API int an_context_threads(const an_context *context);
 
-/* Seconds that an idle thread of this context spins before it sleeps: a fraction of a millisecond. 0 if there are more threads than
- * processors, or if OMP_WAIT_POLICY was "passive" when the context was created; INFINITY if it was "active". A thread that has work never
- * waits for a thread that the system has not scheduled. Not collective. */
+/* Seconds that an idle thread of this context spins before it sleeps: a fraction of a millisecond. 0 if there are more
+ * threads than processors, or if OMP_WAIT_POLICY was "passive" when the context was created; INFINITY if it was
+ * "active". A thread that has work never waits for a thread that the system has not scheduled. Not collective. */
 AN_API double an_context_spin(const an_context *context);
 
 /* The instruction set that kernels of this context use; never AN_ISA_AUTO. Not collective. */
 AN_API an_isa an_context_isa(const an_context *context);
 AN_API const char *an_isa_name(an_isa isa); /* "avx512" */
 
-/* What a thread did for a while. Spans of a thread lie side by side or within each other. The texts are constants, and later releases append members. */
+/* What a thread did for a while. Spans of a thread lie side by side or within each other. The texts are constants,
+ * and later releases append members. */
 typedef struct an_span {
     const char
         *thread;       /* "training": the one that calls; "loader", "evaluation loader", "save": those of the context */
@@ -179,8 +187,9 @@ typedef struct an_span {
     double begin, end; /* seconds, as CLOCK_MONOTONIC has them */
 } an_span;
 
-/* A function that is told every span when it ends; an inner span ends before the outer one. Threads call it, also several at the same time, and wait for it. Spans that end with an
- * error are not told. Set it before anything is made from the context. NULL: none. Not collective. */
+/* A function that is told every span when it ends; an inner span ends before the outer one. Threads call it, also
+ * several at the same time, and wait for it. Spans that end with an error are not told. Set it before anything is
+ * made from the context. NULL: none. Not collective. */
 AN_API void an_context_set_span(an_context *context, void (*span)(void *user, const an_span *span), void *user);
 
 /* Bytes that the context holds now: bookkeeping and tensors. Not collective. */

@@ -1,10 +1,11 @@
-/* Datasets: arrays in memory, files of images, tables, text and tokens, mixtures of these, and readers that a program provides.
+/* Datasets: arrays in memory, files of images, tables, text and tokens, mixtures of these, and readers that a program
+ * provides.
  *
- * A dataset has a number of samples and reads any of them by index. A sample has named fields, inputs first, then targets. The trainer
- * decides the order in which samples are read; a dataset has no order.
+ * A dataset has a number of samples and reads any of them by index. A sample has named fields, inputs first, then
+ * targets. The trainer decides the order in which samples are read; a dataset has no order.
  *
- * Everything in a file is checked before it is used. An error names the file, the place in it and what is wrong there. A file must not
- * change while a dataset is open; if it does, the result is wrong samples or an error, never a crash.
+ * Everything in a file is checked before it is used. An error names the file, the place in it and what is wrong there.
+ * A file must not change while a dataset is open; if it does, the result is wrong samples or an error, never a crash.
  */
 #ifndef ANNEAL_DATA_H
 #define ANNEAL_DATA_H
@@ -35,14 +36,14 @@ typedef struct an_field {
 } an_field;
 AN_API void an_field_init(an_field *field, size_t size);
 
-/* A dataset that the caller provides. Several threads may call `read` and `locate` at the same time, so these have no context: an error is
- * a status and a text. */
+/* A dataset that the caller provides. Several threads may call `read` and `locate` at the same time, so these have no
+ * context: an error is a status and a text. */
 typedef struct an_dataset_record {
     size_t size;
     int64_t count;
     const an_field *fields; /* copied, with their names */
-    /* Writes samples indices[0 … n-1], in this order and dense, to fields[0 … field_count-1]. The indices are below `count`. The message of
-     * an error is cut off at its capacity. */
+    /* Writes samples indices[0 … n-1], in this order and dense, to fields[0 … field_count-1]. The indices are below
+     * `count`. The message of an error is cut off at its capacity. */
     an_status (*read)(void *user, int64_t n, const int64_t *indices, void *const *fields, char *message,
                       size_t message_capacity);
     /* Where an element of a sample comes from ("train.bin: byte 1234"), for messages. NULL: messages give its index. */
@@ -61,7 +62,8 @@ AN_API int64_t an_dataset_count(const an_dataset *dataset); /* at least 1 */
 AN_API int an_dataset_field_count(const an_dataset *dataset);
 AN_API an_status an_field_get(const an_dataset *dataset, int index, an_field *field);
 
-/* The name of the table's column that an element of a field comes from, which lives as long as the dataset; NULL: it has none. */
+/* The name of the table's column that an element of a field comes from, which lives as long as the
+ * dataset; NULL: it has none. */
 AN_API const char *an_dataset_column(const an_dataset *dataset, int field, int64_t element);
 
 /* Texts that belong to samples and that no model reads, such as an id. Of a table they are cells as they are written;
@@ -88,24 +90,24 @@ typedef struct an_class_info {
     int64_t first_absent; /* the smallest class without samples; `classes`: every class has samples */
 } an_class_info;
 AN_API void an_class_info_init(an_class_info *info, size_t size);
-/* Reads every sample once, O(samples), so it also finds a class that is out of range. Samples of folders of images are not read: the names
- * of the folders say it. */
+/* Reads every sample once, O(samples), so it also finds a class that is out of range. Samples of folders of images are
+ * not read: the names of the folders say it. */
 AN_API an_status an_class_info_get(an_dataset *dataset, an_class_info *info);
 /* How many targets are class 0 … count - 1. Others do not count. Reads every sample once, O(samples). */
 AN_API an_status an_dataset_count_classes(an_dataset *dataset, int64_t count, int64_t *targets);
 
-/* From now on, reading refuses values of an integer field that are below 0 or not below the limit (rows of a table, classes of a loss), and
- * names the file, the place and the value. Not while other threads read. */
+/* From now on, reading refuses values of an integer field that are below 0 or not below the limit (rows of a table,
+ * classes of a loss), and names the file, the place and the value. Not while other threads read. */
 AN_API an_status an_dataset_set_limit(an_dataset *dataset, const char *field, int64_t limit);
 
 /* ---- encodings ---- */
 
-/* How the columns of a table became the numbers of a sample: names of columns, categories, classes, and what missing cells are. Other
- * tables for the same model are read with it, so that a number means the same in all of them. Of JSON lines and of folders of images it is the
- * names of the classes. */
+/* How the columns of a table became the numbers of a sample: names of columns, categories, classes, and what missing
+ * cells are. Other tables for the same model are read with it, so that a number means the same in all of them. Of JSON
+ * lines and of folders of images it is the names of the classes. */
 typedef struct an_encoding an_encoding;
-/* From JSON, as an_encoding_write writes it and a checkpoint has it (an_checkpoint_text of "encoding.json"), and to JSON. Release the text
- * with an_string_release. */
+/* From JSON, as an_encoding_write writes it and a checkpoint has it (an_checkpoint_text of "encoding.json"), and to
+ * JSON. Release the text with an_string_release. */
 AN_API an_status an_encoding_parse(an_encoding **encoding, an_context *ctx, const char *text, size_t length);
 AN_API an_status an_encoding_write(const an_encoding *encoding, char **text);
 AN_API void an_encoding_destroy(an_encoding **encoding);
@@ -122,21 +124,23 @@ AN_API int64_t an_encoding_category_count(const an_encoding *encoding);
 AN_API an_status an_category_info_get(const an_encoding *encoding, int64_t index, an_category_info *info);
 /* Whether samples read with the one mean the same with the other. The names of columns may differ. */
 AN_API bool an_encoding_agrees(const an_encoding *encoding, const an_encoding *other);
-/* The encoding of a dataset; NULL: it has none. It lives as long as the dataset, or as the encoding that its source was given. */
+/* The encoding of a dataset; NULL: it has none. It lives as long as the dataset, or as the encoding
+ * that its source was given. */
 AN_API const an_encoding *an_dataset_encoding(const an_dataset *dataset);
-/* What a user should know about how the samples were read: rows that were left out, files that were skipped, categories that are not known.
- * NULL: nothing. */
+/* What a user should know about how the samples were read: rows that were left out, files that were skipped, categories
+ * that are not known. NULL: nothing. */
 AN_API const char *an_dataset_notice(const an_dataset *dataset);
 /* The name of a class; NULL: classes have no names, or there are not so many. */
 AN_API const char *an_dataset_class_name(const an_dataset *dataset, int64_t number);
 
-/* ---- statistics of a field of numbers ---- They are computed in f64, chunk by chunk, and the chunks are combined in a fixed tree: the same
- * samples always give the same bits. */
+/* ---- statistics of a field of numbers ---- They are computed in f64, chunk by chunk, and the chunks are combined in a
+ * fixed tree: the same samples always give the same bits. */
 
 typedef struct an_features an_features;
 
-/* Over the first samples of a dataset; 0: all. A sample of the field is divided into `count` equal parts, such as the channels of an image, each of which is
- * a feature; 0: every element is one. A number that is not finite is refused, and the message says where it is. O(samples). */
+/* Over the first samples of a dataset; 0: all. A sample of the field is divided into `count` equal parts, such as the
+ * channels of an image, each of which is a feature; 0: every element is one. A number that is not finite is refused,
+ * and the message says where it is. O(samples). */
 AN_API an_status an_features_create(an_features **features, an_dataset *dataset, int field, int64_t samples,
                                     int64_t count);
 AN_API void an_features_destroy(an_features **features);
@@ -152,14 +156,14 @@ typedef struct an_feature_info {
 AN_API void an_feature_info_init(an_feature_info *info, size_t size);
 AN_API an_status an_feature_info_get(const an_features *features, int64_t feature, an_feature_info *info);
 
-/* ---- a part of a source ---- In the sources below, `begin` and `end` are fractions from 0 to 1; the defaults are 0 and 1. 0 and 0.9 select
- * the first nine tenths, 0.9 and 1 the rest; no sample is in both, and none is lost. The fractions are of tokens if there are tokens, or
- * else of samples. */
+/* ---- a part of a source ---- In the sources below, `begin` and `end` are fractions from 0 to 1; the defaults are 0
+ * and 1. 0 and 0.9 select the first nine tenths, 0.9 and 1 the rest; no sample is in both, and none is lost. The
+ * fractions are of tokens if there are tokens, or else of samples. */
 
 /* ---- arrays in memory ---- */
 
-/* The first dimension of every array is the sample (the last one in Fortran). Arrays are not copied: they must outlive the dataset, and
- * later changes to them are seen. Any strides are allowed. */
+/* The first dimension of every array is the sample (the last one in Fortran). Arrays are not copied: they must outlive
+ * the dataset, and later changes to them are seen. Any strides are allowed. */
 typedef struct an_array_source {
     size_t size;
     const an_array *arrays;   /* inputs first, then targets */
@@ -175,8 +179,8 @@ AN_API an_status an_dataset_create_arrays(an_dataset **dataset, an_context *ctx,
 
 /* ---- IDX, the format of MNIST; may be compressed with gzip ---- */
 
-/* "inputs" are f32. "targets" are i32 if the file has integers, or else f32. A sample that is a matrix gets a channel dimension in front:
- * [1, height, width]. Both files are held in memory, uncompressed. */
+/* "inputs" are f32. "targets" are i32 if the file has integers, or else f32. A sample that is a matrix gets a channel
+ * dimension in front: [1, height, width]. Both files are held in memory, uncompressed. */
 typedef struct an_idx_source {
     size_t size;
     const char *inputs;
@@ -191,13 +195,14 @@ AN_API an_status an_dataset_create_idx(an_dataset **dataset, an_context *ctx, co
 
 /* ---- folders of images, PNG and JPEG ---- */
 
-/* A folder with one folder for each class. Classes are numbered, and files are samples, in the order of their names, compared byte by byte.
- * The kind of a file is found by its content. Hidden files and files of other kinds are skipped; an_dataset_notice says how many. A file
- * is decoded when its sample is read, by the thread that reads it; it must have at most 2^26 pixels.
+/* A folder with one folder for each class. Classes are numbered, and files are samples, in the order of their names,
+ * compared byte by byte. The kind of a file is found by its content. Hidden files and files of other kinds are skipped;
+ * an_dataset_notice says how many. A file is decoded when its sample is read, by the thread that reads it; it must have
+ * at most 2^26 pixels.
  *
- * "inputs" are f32 [channels, height, width], "targets" are i32. Pictures of another size are stretched, by a bilinear filter that becomes a
- * mean over the area where they shrink, in integers. Transparency, gamma, colour profiles and recorded orientations are ignored. Fractions
- * of the source are taken of every class. */
+ * "inputs" are f32 [channels, height, width], "targets" are i32. Pictures of another size are stretched, by a bilinear
+ * filter that becomes a mean over the area where they shrink, in integers. Transparency, gamma, colour profiles and
+ * recorded orientations are ignored. Fractions of the source are taken of every class. */
 typedef struct an_images_source {
     size_t size;
     const char *path;
@@ -283,20 +288,23 @@ typedef struct an_csv_source {
     char delimiter;   /* a comma by default */
     uint8_t reserved[5];
     const an_encoding *encoding; /* of another table; it must outlive the dataset. NULL: this table makes its own */
-    const char *
-        group; /* a column whose cells say which samples belong together, for an_dataset_split; NULL: none. It is no input unless it is listed */
+    /* a column whose cells say which samples belong together, for an_dataset_split; NULL: none. It is no input
+     * unless it is listed */
+    const char *group;
     double constant;
     an_csv_missing missing;
     an_csv_categories categories;
-    const char *
-        weights; /* a column with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for an_trainer_options.sample_weights,
-                             and no input unless it is listed. With `encoding`, a table may be without it */
+    /* a column with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for
+     * an_trainer_options.sample_weights, and no input unless it is listed. With `encoding`, a table may be without
+     * it */
+    const char *weights;
     const char *const *
-        paths; /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */
+        /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */
+        paths;
     int path_count;
     uint32_t reserved_paths;
-    an_csv_numbers
-        numbers; /* of inputs, and of targets that are no classes; with `encoding`, notations are those of that table */
+    /* of inputs, and of targets that are no classes; with `encoding`, notations are those of that table */
+    an_csv_numbers numbers;
     an_csv_dates dates;
 } an_csv_source;
 AN_API void an_csv_source_init(an_csv_source *source, size_t size);
@@ -304,8 +312,8 @@ AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, co
 
 /* ---- what a table contains ---- */
 
-/* Counts the cells of every column of a table, before anyone decides which columns are inputs and which are targets. O(cells). Memory is
- * bounded by the columns and their different cells, beside the bytes of one file. */
+/* Counts the cells of every column of a table, before anyone decides which columns are inputs and which are targets.
+ * O(cells). Memory is bounded by the columns and their different cells, beside the bytes of one file. */
 typedef struct an_csv_facts an_csv_facts;
 /* `delimiter` 0: the comma, semicolon, tab or bar that gives the most columns. */
 AN_API an_status an_csv_facts_create(an_csv_facts **facts, an_context *ctx, const char *path, char delimiter);
@@ -352,15 +360,15 @@ typedef struct an_csv_column {
 AN_API void an_csv_column_init(an_csv_column *column, size_t size);
 /* Columns count from 0. */
 AN_API an_status an_csv_column_get(const an_csv_facts *facts, int64_t index, an_csv_column *column);
-/* One of the different cells of a column, in the order of their bytes, and in how many rows it is. It lives as long as the facts. NULL:
- * there are not so many, or too many to tell apart. `count` may be NULL. */
+/* One of the different cells of a column, in the order of their bytes, and in how many rows it is. It lives as long as
+ * the facts. NULL: there are not so many, or too many to tell apart. `count` may be NULL. */
 AN_API const char *an_csv_value(const an_csv_facts *facts, int64_t index, int64_t value, int64_t *count);
 
 /* ---- arrays of NumPy: .npy, and .npz with or without compression ---- */
 
-/* The first dimension of an array is the sample. Types are f2, f4, f8, i1 to i8, u1 to u8 and b1, little-endian. "inputs" have the type
- * `dtype`; "targets" are i32 if the array has integers, or else have the type `dtype`. Arrays that are compressed, or in Fortran order, are
- * held in memory; others are read from the file. */
+/* The first dimension of an array is the sample. Types are f2, f4, f8, i1 to i8, u1 to u8 and b1, little-endian.
+ * "inputs" have the type `dtype`; "targets" are i32 if the array has integers, or else have the type `dtype`. Arrays
+ * that are compressed, or in Fortran order, are held in memory; others are read from the file. */
 typedef struct an_npy_source {
     size_t size;
     const char *path;   /* of a .npy file with the inputs, or of a .npz file; the kind is found by the content */
@@ -373,8 +381,8 @@ typedef struct an_npy_source {
     bool channel;          /* inputs that are matrices get a channel dimension in front: [1, height, width] */
     bool scaled;           /* u1 inputs are divided by 255; true by default */
     bool weights_optional; /* the file may be without `weights`: then there are none */
-    /* Name of an array in the .npz file of the inputs, with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for
-     * an_trainer_options.sample_weights. */
+    /* Name of an array in the .npz file of the inputs, with a number of 0 or more for each sample; NULL: none. It is
+     * the field "weights", f64, for an_trainer_options.sample_weights. */
     const char *weights;
 } an_npy_source;
 AN_API void an_npy_source_init(an_npy_source *source, size_t size);
@@ -382,11 +390,12 @@ AN_API an_status an_dataset_create_npy(an_dataset **dataset, an_context *ctx, co
 
 /* ---- JSON lines: one object a line ---- */
 
-/* "inputs" are the numbers of the columns of inputs, one after another, with one dimension; "targets" likewise. A column is a member of the
- * object: a number, true or false, or a list of numbers, which is as long in every record; lists of lists are taken in order. A name with
- * dots is a member of an object inside. Other members may be anything. With `classes`, or if the first record's target is a string, there is
- * one target, which is a class: i32. Names of classes are numbered in the order of their bytes. Records are read from the file when they are
- * needed; in memory are eight bytes for each, and four for its class. */
+/* "inputs" are the numbers of the columns of inputs, one after another, with one dimension; "targets" likewise. A
+ * column is a member of the object: a number, true or false, or a list of numbers, which is as long in every record;
+ * lists of lists are taken in order. A name with dots is a member of an object inside. Other members may be anything.
+ * With `classes`, or if the first record's target is a string, there is one target, which is a class: i32. Names of
+ * classes are numbered in the order of their bytes. Records are read from the file when they are needed; in memory
+ * are eight bytes for each, and four for its class. */
 typedef struct an_jsonl_source {
     size_t size;
     const char *path;
@@ -400,15 +409,15 @@ typedef struct an_jsonl_source {
     bool classes;          /* the target is a class: 0, 1, 2, … or a name */
     bool weights_optional; /* the first record may be without `weights`: then there are none */
     uint8_t reserved[1];
-    /* A member with a number of 0 or more in each record; NULL: none. It is the field "weights", f64, for an_trainer_options.sample_weights, and no
-     * input. */
+    /* A member with a number of 0 or more in each record; NULL: none. It is the field "weights", f64, for
+     * an_trainer_options.sample_weights, and no input. */
     const char *weights;
 } an_jsonl_source;
 AN_API void an_jsonl_source_init(an_jsonl_source *source, size_t size);
 AN_API an_status an_dataset_create_jsonl(an_dataset **dataset, an_context *ctx, const an_jsonl_source *source);
 
-/* ---- text and tokens ---- Fields "tokens" and "targets", i32 [context]. Sample i is made of the tokens i·context to (i+1)·context of the
- * source. Targets are the tokens shifted by one, so the last of these is only a target. */
+/* ---- text and tokens ---- Fields "tokens" and "targets", i32 [context]. Sample i is made of the tokens i·context to
+ * (i+1)·context of the source. Targets are the tokens shifted by one, so the last of these is only a target. */
 
 typedef enum an_text_tokens {
     AN_TEXT_BYTES = 0,
@@ -416,7 +425,8 @@ typedef enum an_text_tokens {
     AN_TEXT_LIMIT = 0x7fffffff
 } an_text_tokens;
 
-/* Bytes are read when they are needed. Characters, and files compressed with gzip, are held in memory, one to four bytes each. */
+/* Bytes are read when they are needed. Characters, and files compressed with gzip, are held in
+ * memory, one to four bytes each. */
 typedef struct an_text_source {
     size_t size;
     const char *path;
@@ -436,7 +446,8 @@ AN_API an_status an_dataset_vocabulary(const an_dataset *dataset, int64_t *count
 enum { AN_TOKEN_BYTES = 4 };
 AN_API an_status an_dataset_token_text(const an_dataset *dataset, int32_t token, char bytes[AN_TOKEN_BYTES],
                                        int *length);
-/* Encodes a text. *count is the number of tokens; at most `capacity` of them are written. With capacity 0, `tokens` may be NULL. */
+/* Encodes a text. *count is the number of tokens; at most `capacity` of them are written. With capacity
+ * 0, `tokens` may be NULL. */
 AN_API an_status an_dataset_encode(const an_dataset *dataset, const char *text, size_t length, int32_t *tokens,
                                    int64_t capacity, int64_t *count);
 
@@ -447,8 +458,9 @@ typedef enum an_token_format {
     AN_TOKENS_LIMIT = 0x7fffffff
 } an_token_format;
 
-/* Samples may cross the border between two documents. `documents` adds a field "documents", i32 [context], with the number of each token's
- * document within the sample, for attention that stays inside documents. A document ends with `end_token`. */
+/* Samples may cross the border between two documents. `documents` adds a field "documents", i32 [context],
+ * with the number of each token's document within the sample, for attention that stays inside documents. A
+ * document ends with `end_token`. */
 typedef struct an_token_source {
     size_t size;
     const char *path;
@@ -464,8 +476,8 @@ typedef struct an_token_source {
 AN_API void an_token_source_init(an_token_source *source, size_t size);
 AN_API an_status an_dataset_create_tokens(an_dataset **dataset, an_context *ctx, const an_token_source *source);
 
-/* Megatron's indexed files PREFIX.bin and PREFIX.idx. The index says where documents end. With `documents`, these borders are held in
- * memory, eight bytes each. */
+/* Megatron's indexed files PREFIX.bin and PREFIX.idx. The index says where documents end. With `documents`, these
+ * borders are held in memory, eight bytes each. */
 typedef struct an_megatron_source {
     size_t size;
     const char *prefix; /* without .bin */
@@ -481,15 +493,19 @@ AN_API an_status an_dataset_create_megatron(an_dataset **dataset, an_context *ct
 
 /* ---- texts for fine-tuning ---- */
 
-/* JSON lines for fine-tuning a language model. A record has a member `text`; or `prompt` and `completion`; or `messages`, a list of objects with `role`
- * and `content`. Fields "tokens" and "targets", i32 [context]. A model learns all of a text, a completion, and what the assistant says in a conversation, each with the token
- * that ends it; other targets are AN_TARGET_IGNORED. A record that is longer than context + 1 tokens is cut, and one without anything to learn is left out:
- * an_dataset_notice says how many. With `packed`, a sample has several records, and there is a field "documents", i32 [context], for attention
- * that stays inside each. All tokens are held in memory, five bytes each.
+/* JSON lines for fine-tuning a language model. A record has a member `text`; or `prompt` and `completion`; or
+ * `messages`, a list of objects with `role` and `content`. Fields "tokens" and "targets", i32 [context]. A model
+ * learns all of a text, a completion, and what the assistant says in a conversation, each with the token that ends
+ * it; other targets are AN_TARGET_IGNORED. A record that is longer than context + 1 tokens is cut, and one without
+ * anything to learn is left out: an_dataset_notice says how many. With `packed`, a sample has several records, and
+ * there is a field "documents", i32 [context], for attention that stays inside each. All tokens are held in memory,
+ * five bytes each.
  *
- * With `pairs`, a record has `prompt`, `chosen` and `rejected`: three texts, or three lists of messages. A sample is one record: the prompt with the chosen answer, document
- * 0, and the prompt with the rejected one, document 1. Only answers are learned. If both do not fit into `context` tokens, the longer one is cut first. The field "preferred",
- * i32 without dimensions, is 1: the class of the chosen answer for an_graph_add_dpo. `packed` and `prompts` must have their defaults. */
+ * With `pairs`, a record has `prompt`, `chosen` and `rejected`: three texts, or three lists of messages. A sample is
+ * one record: the prompt with the chosen answer, document 0, and the prompt with the rejected one, document 1. Only
+ * answers are learned. If both do not fit into `context` tokens, the longer one is cut first. The field
+ * "preferred", i32 without dimensions, is 1: the class of the chosen answer for an_graph_add_dpo. `packed` and
+ * `prompts` must have their defaults. */
 typedef struct an_chat_source {
     size_t size;
     const char *path;
@@ -506,10 +522,11 @@ typedef struct an_chat_source {
 AN_API void an_chat_source_init(an_chat_source *source, size_t size);
 AN_API an_status an_dataset_create_chat(an_dataset **dataset, an_context *ctx, const an_chat_source *source);
 
-/* JSON lines of sentences with classes, for BERT. A record has members `text` and `label`, a name or a number from 0 on, and may have `text_pair`, a second
- * sentence. Fields "tokens", "token_types" and "mask", i32 [length], and "targets", i32 without dimensions. A record is cut to `context` tokens, by taking
- * tokens from the end of its longer text: an_dataset_notice says how many were. Shorter ones are padded, to the longest record of the file. Names of classes are numbered
- * in the order of their bytes. All tokens are held in memory, four bytes each. */
+/* JSON lines of sentences with classes, for BERT. A record has members `text` and `label`, a name or a number from 0
+ * on, and may have `text_pair`, a second sentence. Fields "tokens", "token_types" and "mask", i32 [length], and
+ * "targets", i32 without dimensions. A record is cut to `context` tokens, by taking tokens from the end of its longer
+ * text: an_dataset_notice says how many were. Shorter ones are padded, to the longest record of the file. Names of
+ * classes are numbered in the order of their bytes. All tokens are held in memory, four bytes each. */
 typedef struct an_sentence_source {
     size_t size;
     const char *path;
@@ -526,11 +543,11 @@ AN_API an_status an_dataset_create_sentences(an_dataset **dataset, an_context *c
 
 /* ---- mixtures ---- */
 
-/* Samples of several datasets with equal fields, in a fixed order. From its beginning up to any sample, the order contains each source in
- * proportion to its weight, with an error below one sample for every doubling of the number of sources. Each source is read from its first
- * sample on. The mixture ends when one source has no more samples, so the others are not read to their ends. With `count`, it has that many
- * samples, and a source without more samples starts again. Texts must have the same vocabulary, and tables encodings that agree. The sources
- * must outlive the mixture. */
+/* Samples of several datasets with equal fields, in a fixed order. From its beginning up to any sample, the order
+ * contains each source in proportion to its weight, with an error below one sample for every doubling of the number of
+ * sources. Each source is read from its first sample on. The mixture ends when one source has no more samples, so the
+ * others are not read to their ends. With `count`, it has that many samples, and a source without more samples starts
+ * again. Texts must have the same vocabulary, and tables encodings that agree. The sources must outlive the mixture. */
 typedef struct an_mixture_source {
     size_t size;
     an_dataset *const *sources;
@@ -553,9 +570,9 @@ typedef enum an_split_by {
     AN_SPLIT_LIMIT = 0x7fffffff
 } an_split_by;
 
-/* Two parts of a dataset without a common sample. They depend on nothing but the samples and these values, so they are the same in every
- * run. Shuffle and time take no memory; stratify and group take 8 bytes a sample, and stratify reads every sample once, except images,
- * whose classes are their folders. */
+/* Two parts of a dataset without a common sample. They depend on nothing but the samples and these values, so they are
+ * the same in every run. Shuffle and time take no memory; stratify and group take 8 bytes a sample, and stratify reads
+ * every sample once, except images, whose classes are their folders. */
 typedef struct an_split_source {
     size_t size;
     an_dataset *source;
@@ -578,14 +595,16 @@ typedef enum an_flip {
     AN_FLIP_LIMIT = 0x7fffffff
 } an_flip;
 
-/* Random changes of training images, in this order: flip, crop, shift, rotate, contrast, brightness, erase. 0: none. What happens to a
- * sample depends on the run's seed, the epoch and the sample alone. Inputs must be f32 [channels, height, width]; flat samples are allowed
- * where the source knows that they are images: IDX, .npy and folders of images.
+/* Random changes of training images, in this order: flip, crop, shift, rotate, contrast, brightness, erase. 0: none.
+ * What happens to a sample depends on the run's seed, the epoch and the sample alone. Inputs must be f32 [channels,
+ * height, width]; flat samples are allowed where the source knows that they are images: IDX, .npy and folders of
+ * images.
  *
- * Mixup comes last, and its inputs may be any numbers. A sample i is blended with another sample j of the training data, as j is after its own
- * changes in this epoch: x = λ·x_i + (1 - λ)·x_j, with λ of the distribution Beta(mixup, mixup), rounded to a multiple of 2^-24. Targets that are
- * numbers are blended as well. For targets that are classes, the loss is λ times that of the class of i plus 1 - λ times that of the class of j.
- * The loss that a step reports is this one. Evaluations are never mixed. */
+ * Mixup comes last, and its inputs may be any numbers. A sample i is blended with another sample j of the training
+ * data, as j is after its own changes in this epoch: x = λ·x_i + (1 - λ)·x_j, with λ of the distribution Beta(mixup,
+ * mixup), rounded to a multiple of 2^-24. Targets that are numbers are blended as well. For targets that are classes,
+ * the loss is λ times that of the class of i plus 1 - λ times that of the class of j. The loss that a step reports
+ * is this one. Evaluations are never mixed. */
 typedef struct an_augment_options {
     size_t size;
     double rotate;     /* by up to so many degrees, either way; what comes from outside is 0 */
@@ -607,8 +626,8 @@ typedef struct an_accumulate_entry {
     int64_t epoch, accumulate;
 } an_accumulate_entry;
 
-/* How the samples of a step are divided. This belongs to the run: it does not depend on threads or ranks. Give `global`, or `micro` and
- * `accumulate` (global = micro × accumulate). If all are given, they must agree. */
+/* How the samples of a step are divided. This belongs to the run: it does not depend on threads or ranks. Give
+ * `global`, or `micro` and `accumulate` (global = micro × accumulate). If all are given, they must agree. */
 typedef struct an_batch_options {
     size_t size;
     int64_t global;     /* samples in a step; the last step of an epoch may have fewer */
@@ -661,8 +680,8 @@ typedef struct an_length_options {
 } an_length_options;
 AN_API void an_length_options_init(an_length_options *options, size_t size);
 
-/* The steps of a length, rounded up. Refused are a length in time, epochs of a stream, a fraction of a run whose length is unknown, and
- * more than 2^53 steps. */
+/* The steps of a length, rounded up. Refused are a length in time, epochs of a stream, a fraction of a run whose length
+ * is unknown, and more than 2^53 steps. */
 AN_API an_status an_batches_steps(const an_batches *batches, const an_length *length, const an_length_options *options,
                                   int64_t *steps);
 /* The steps of a length that *ends* at step `options->from`. */

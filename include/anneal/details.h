@@ -1,8 +1,8 @@
 /* Details of an evaluation: counts by class, the ROC curve, and errors by output.
  *
- * A trainer keeps them if an_trainer_options.details (or an_open_options.details) asks for them. These functions return the details of the
- * trainer's last evaluation, and AN_ERR_STATE if there was none, or if the trainer does not keep what is asked for. None of them is
- * collective.
+ * A trainer keeps them if an_trainer_options.details (or an_open_options.details) asks for them. These functions return
+ * the details of the trainer's last evaluation, and AN_ERR_STATE if there was none, or if the trainer does not keep
+ * what is asked for. None of them is collective.
  */
 #ifndef ANNEAL_DETAILS_H
 #define ANNEAL_DETAILS_H
@@ -15,8 +15,8 @@ extern "C" {
 
 /* ---- classes ---- */
 
-/* One class of an evaluation. A share of nothing is 0: the precision of a class that was never predicted, the recall of a class that has
- * no targets, and the F1 of a class with neither. (scikit-learn calls this zero_division=0.) */
+/* One class of an evaluation. A share of nothing is 0: the precision of a class that was never predicted, the recall of
+ * a class that has no targets, and the F1 of a class with neither. (scikit-learn calls this zero_division=0.) */
 typedef struct an_class_metrics {
     size_t size;
     int64_t targets;   /* that are this class */
@@ -36,16 +36,16 @@ AN_API an_status an_trainer_confusion(const an_trainer *trainer, int64_t target,
 
 /* ---- the ROC curve of two classes ---- */
 
-/* A point of the curve: what is seen if class 1 is predicted for every score from `threshold` on. A score is the output for class 1 minus
- * that for class 0. This struct never grows. */
+/* A point of the curve: what is seen if class 1 is predicted for every score from `threshold` on. A score is the output
+ * for class 1 minus that for class 0. This struct never grows. */
 typedef struct an_roc_point {
     double false_rate; /* of the targets of class 0, the share that is predicted as class 1 */
     double true_rate;  /* of the targets of class 1, the share that is predicted as class 1 */
     double threshold;  /* infinity for the first point, at (0, 0) */
 } an_roc_point;
 
-/* At most `capacity` points of the curve, 2 or more, from (0, 0) to (1, 1); of a longer curve, points at even distances along it. Only rank 0 has the
- * curve. AN_ERR_STATE also if a class has no targets, or an output was not a number. */
+/* At most `capacity` points of the curve, 2 or more, from (0, 0) to (1, 1); of a longer curve, points at even distances
+ * along it. Only rank 0 has the curve. AN_ERR_STATE also if a class has no targets, or an output was not a number. */
 AN_API an_status an_trainer_roc(const an_trainer *trainer, int64_t capacity, an_roc_point *points, int64_t *count);
 
 /* ---- labels, of which a sample may have any number: a model whose loss is binary cross entropy ---- */
@@ -80,7 +80,8 @@ typedef struct an_output_metrics {
 } an_output_metrics;
 AN_API void an_output_metrics_init(an_output_metrics *metrics, size_t size);
 
-/* How many outputs are measured, which is the last dimension of the targets; 0: the trainer measures none, as with several ranks. */
+/* How many outputs are measured, which is the last dimension of the targets; 0: the trainer measures
+ * none, as with several ranks. */
 AN_API int64_t an_trainer_output_count(const an_trainer *trainer);
 AN_API an_status an_output_metrics_get(const an_trainer *trainer, int64_t index, an_output_metrics *metrics);
 

@@ -1,4 +1,5 @@
-/* Own ops, kernels, devices, optimizers and communicators. May change at any release. docs/howto says how each is added. */
+/* Own ops, kernels, devices, optimizers and communicators. May change at any release. docs/howto says how each is
+ * added. */
 #ifndef ANNEAL_EXPERIMENTAL_H
 #define ANNEAL_EXPERIMENTAL_H
 
@@ -20,8 +21,9 @@ typedef struct an_tensor {
 
 enum { AN_MAX_INPUTS = 32, AN_MAX_OUTPUTS = 32 };
 
-/* How the samples of a call are cut into leaves, the parts of a step whose sums are added in one fixed tree (docs/bits.md).
- * Leaf i has samples ends[i - 1] to ends[i] - 1; the first one begins at 0. A leaf without samples is absent. */
+/* How the samples of a call are cut into leaves, the parts of a step whose sums are added in one fixed tree
+ * (docs/bits.md). Leaf i has samples ends[i - 1] to ends[i] - 1; the first one begins at 0. A leaf
+ * without samples is absent. */
 typedef struct an_leaf_cut {
     int64_t count;       /* leaves, at least 1. Where scratch is asked for: the most that a call has */
     int64_t samples;     /* of all leaves, at least 1 */
@@ -47,21 +49,21 @@ typedef struct an_kernel {
     const char *name;
     /* Whether it can do this call (dtypes, strides, sizes); data pointers are not set yet. NULL: always. */
     bool (*applies)(const an_call *call);
-    /* Scratch in bytes for this call at these (largest) sizes, or AN_SCRATCH_FAILED with the context's error set. A kernel
-     * that keeps something for its runs makes it here. NULL: none. */
+    /* Scratch in bytes for this call at these (largest) sizes, or AN_SCRATCH_FAILED with the context's error set. A
+     * kernel that keeps something for its runs makes it here. NULL: none. */
     size_t (*scratch)(const an_call *call);
     an_status (*run)(const an_call *call);
-    /* Elementwise kernels: n elements of dst from as many of each input, dense and of the compute type, so that a chain of
-     * them makes one pass over memory. dst may be one of the rows of src. NULL: not elementwise. */
+    /* Elementwise kernels: n elements of dst from as many of each input, dense and of the compute type, so that a chain
+     * of them makes one pass over memory. dst may be one of the rows of src. NULL: not elementwise. */
     void (*row_f32)(int64_t n, const float *const *src, float *dst, const void *attributes);
     void (*row_f64)(int64_t n, const double *const *src, double *dst, const void *attributes);
-    /* Bytes that the kernel would keep from run to run where operand 1 is a parameter, aligned to 64; 0: none. `keep` fills
-     * call->kept when the weights have changed, and `run` then finds it there. NULL: it keeps nothing. */
+    /* Bytes that the kernel would keep from run to run where operand 1 is a parameter, aligned to 64; 0: none. `keep`
+     * fills call->kept when the weights have changed, and `run` then finds it there. NULL: it keeps nothing. */
     size_t (*kept)(const an_call *call);
     an_status (*keep)(const an_call *call);
-    /* Whether it obeys call->leaves: it adds the samples of each leaf as it would in a call with these samples alone, and
-     * then the sums of the leaves in the tree of base/tree.h, in the type that it computes in. A kernel without it is run
-     * once for each leaf, and the library adds. */
+    /* Whether it obeys call->leaves: it adds the samples of each leaf as it would in a call with these samples alone,
+     * and then the sums of the leaves in the tree of base/tree.h, in the type that it computes in. A kernel without it
+     * is run once for each leaf, and the library adds. */
     bool by_leaves;
 } an_kernel;
 
@@ -88,8 +90,8 @@ typedef struct an_int_list {
     int64_t values[AN_MAX_DIMS];
 } an_int_list;
 
-/* A member of an op's struct of attributes. With name, type and offset, graphs are printed, parsed and copied without knowing the struct. A
- * table ends with name NULL. */
+/* A member of an op's struct of attributes. With name, type and offset, graphs are printed, parsed and copied without
+ * knowing the struct. A table ends with name NULL. */
 typedef struct an_attribute {
     const char *name;
     an_attribute_type type;
@@ -131,11 +133,13 @@ typedef struct an_own_op {
     int outputs;                /* 1 to AN_MAX_OUTPUTS */
     size_t attribute_bytes;     /* sizeof the struct of attributes, at most AN_MAX_ATTRIBUTE_BYTES; 0: it has none */
     const an_attribute *attributes; /* NULL: none */
-    /* Sets type and shape of every output, from the inputs (an_value_dtype, an_value_ndims, an_value_dim) and the attributes. NULL if they fit
-     * together, else a sentence that says what does not. It is called more than once and adds no nodes. */
+    /* Sets type and shape of every output, from the inputs (an_value_dtype, an_value_ndims, an_value_dim) and
+     * the attributes. NULL if they fit together, else a sentence that says what does not. It is called more
+     * than once and adds no nodes. */
     const char *(*infer)(const an_own_node *node, an_own_output *outputs);
-    /* Adds nodes that compute the gradients, with the builders. diff_dst[i] is 0 where output i has no gradient; `want` is a mask over the
-     * inputs; diff_src[i] has the shape of input i, or stays 0 for none. NULL: the op has no gradient. */
+    /* Adds nodes that compute the gradients, with the builders. diff_dst[i] is 0 where output i has no
+     * gradient; `want` is a mask over the inputs; diff_src[i] has the shape of input i, or stays 0 for
+     * none. NULL: the op has no gradient. */
     void (*gradient)(const an_own_node *node, const an_value *diff_dst, uint32_t want, an_value *diff_src);
     /* For the device of the context, best first, name NULL at the end. The same call gives the same bits each time. */
     const an_kernel *kernels;
@@ -147,15 +151,17 @@ typedef struct an_own_op {
     void *user;
 } an_own_op;
 
-/* Adds an op to a context: builders, .ang files and configs that this context opens then know it. The record, its tables and names are copied;
- * functions and `user` must stay. The command `anneal` does not know it. */
+/* Adds an op to a context: builders, .ang files and configs that this context opens then know it. The record, its
+ * tables and names are copied; functions and `user` must stay. The command `anneal` does not know it. */
 AN_API an_status an_context_add_op(an_context *ctx, const an_own_op *op);
 
-/* Adds a kernel for an op that the context has, for the context's device. Plans that are made from now on ask it before the others, the last
- * one that was added first. Such an op is not fused with others. Checkpoints store the kernel's name, and a run resumes only with it. */
+/* Adds a kernel for an op that the context has, for the context's device. Plans that are made from now on ask it before
+ * the others, the last one that was added first. Such an op is not fused with others. Checkpoints store the kernel's
+ * name, and a run resumes only with it. */
 AN_API an_status an_context_add_kernel(an_context *ctx, const char *op, const an_kernel *kernel);
 
-/* The builder of own ops: output 0 of a new node (an_value_output gives the others). `attributes` is the op's struct; NULL: all zero. */
+/* The builder of own ops: output 0 of a new node (an_value_output gives the others). `attributes` is the
+ * op's struct; NULL: all zero. */
 AN_API an_value an_own(an_graph *graph, const char *op, int input_count, const an_value *inputs,
                        const void *attributes);
 
@@ -176,10 +182,11 @@ struct an_device {
     an_status (*fill)(const an_device *device, an_context *ctx, void *dst, int byte, size_t bytes);
     an_status (*synchronize)(const an_device *device, an_context *ctx);
     an_status (*launch)(const an_device *device, const an_kernel *kernel, const an_call *call);
-    /* Its kernels for an op of the library, best first, name NULL at the end; NULL: it has none, and a plan with the op is refused. Asked
-     * when plans, optimizers and the like are made, never in a run. Besides ops there are "update" and "square_sums", the end of a step,
-     * and "average" and "swap", for runs that keep a moving average of the weights. Those four, "cast" (copies of low precision) and
-     * "add" (leaves) also run outside of plans, without scratch. */
+    /* Its kernels for an op of the library, best first, name NULL at the end; NULL: it has none, and a plan with
+     * the op is refused. Asked when plans, optimizers and the like are made, never in a run. Besides ops there
+     * are "update" and "square_sums", the end of a step, and "average" and "swap", for runs that keep a moving
+     * average of the weights. Those four, "cast" (copies of low precision) and "add" (leaves) also run outside
+     * of plans, without scratch. */
     const an_kernel *(*kernels)(const an_device *device, const an_context *ctx, const char *op);
     void *user;
 };
@@ -196,13 +203,14 @@ typedef struct an_optimizer_numbers {
     double correction_1, correction_2; /* 1 - beta^update: divides a mean that began as 0 */
 } an_optimizer_numbers;
 
-/* An optimizer: how `count` weights follow from their gradients. Everything else (groups, frozen parameters, unscaling, clipping,
- * copies of low precision, checkpoints) is the same for all optimizers.
+/* An optimizer: how `count` weights follow from their gradients. Everything else (groups, frozen parameters,
+ * unscaling, clipping, copies of low precision, checkpoints) is the same for all optimizers.
  *
- * The functions work on each element alone, so that results do not depend on how parameters are divided among calls. They
- * are called from several threads at once, for different elements, in anneal's floating-point environment. Gradients are already
- * unscaled and clipped. Moments start as 0; those that the record does not ask for are NULL. A call may end with padding behind the
- * end of a parameter: its gradients are 0, and nothing reads what its weights and moments become. */
+ * The functions work on each element alone, so that results do not depend on how parameters are divided among calls.
+ * They are called from several threads at once, for different elements, in anneal's floating-point environment.
+ * Gradients are already unscaled and clipped. Moments start as 0; those that the record does not ask for are NULL. A
+ * call may end with padding behind the end of a parameter: its gradients are 0, and nothing reads what its
+ * weights and moments become. */
 typedef struct an_optimizer_record {
     const char *name; /* a lower-case letter, then lower-case letters, digits and underscores; at most 31 */
     int version; /* 1 or more; raise it when the same options give other weights. A checkpoint of another is refused */
@@ -216,14 +224,15 @@ typedef struct an_optimizer_record {
     void *user;
 } an_optimizer_record;
 
-/* Adds an optimizer to a context, which keeps a copy of the record. After that, `optimizer.type: NAME` of a config that is opened in
- * this context and an_optimizer_options.name choose it. Not collective. */
+/* Adds an optimizer to a context, which keeps a copy of the record. After that, `optimizer.type: NAME` of a config that
+ * is opened in this context and an_optimizer_options.name choose it. Not collective. */
 AN_API an_status an_context_add_optimizer(an_context *ctx, const an_optimizer_record *record);
 
 /* ---- communicators ---- docs/howto/ranks.md
  *
- * How bytes move between the ranks of a run. MPI has two implementations of this record (plugins/mpi); a program may bring its own. The library
- * calls it from one thread at a time, the one that called the library, and never while another call is under way. */
+ * How bytes move between the ranks of a run. MPI has two implementations of this record (plugins/mpi); a program may
+ * bring its own. The library calls it from one thread at a time, the one that called the library, and never while
+ * another call is under way. */
 
 enum {
     AN_COMM_ANY = -1,         /* receive from any rank */
@@ -250,44 +259,51 @@ struct an_comm {
     void *data;              /* the implementation's own */
     char note[AN_COMM_NOTE]; /* after a failed call: why it failed */
     bool broken; /* set by the library when a rank has given up: messages that nobody receives may be on their way */
-    /* Start a message and return at once. The bytes must stay until `test` says that it is done. Messages with the same sender, receiver and tag
-     * arrive in the order in which they were sent. A message that is longer than its receiver's buffer is an error of the receiver. */
+    /* Start a message and return at once. The bytes must stay until `test` says that it is done. Messages with the same
+     * sender, receiver and tag arrive in the order in which they were sent. A message that is longer than its
+     * receiver's buffer is an error of the receiver. */
     an_status (*send)(an_comm *comm, const void *bytes, size_t count, int to, int tag, an_comm_request *request);
     an_status (*receive)(an_comm *comm, void *bytes, size_t count, int from, int tag, an_comm_request *request);
-    /* Whether a message has gone or come; if so, or after an error, the request is all zeros. Moves other messages on as well. */
+    /* Whether a message has gone or come; if so, or after an error, the request is all zeros. Moves
+     * other messages on as well. */
     an_status (*test)(an_comm *comm, an_comm_request *request, bool *done);
     /* Gives a message up. It returns at once, and afterwards the bytes are the caller's again. */
     void (*cancel)(an_comm *comm, an_comm_request *request);
-    /* Collective, for starting only, as they may block. Ranks with the same color are a communicator of their own, ordered by rank; a negative
-     * color is in none, and gets NULL. `split_hosts`: ranks that share memory are one. */
+    /* Collective, for starting only, as they may block. Ranks with the same color are a communicator of their own,
+     * ordered by rank; a negative color is in none, and gets NULL. `split_hosts`: ranks that share memory are one. */
     an_status (*split)(an_comm *comm, int color, an_comm **part);
     an_status (*split_hosts)(an_comm *comm, an_comm **part);
-    /* Collective, for starting and ending only: memory of `bytes` of this rank that all ranks of the communicator see. NULL: it has none. */
+    /* Collective, for starting and ending only: memory of `bytes` of this rank that all ranks of the
+     * communicator see. NULL: it has none. */
     an_status (*share)(an_comm *comm, size_t bytes, an_comm_window *window);
     void (*unshare)(an_comm *comm, an_comm_window *window);
     /* Releases what belongs to this rank and never waits for another. Sets the pointer to NULL. */
     void (*destroy)(an_comm **comm);
 };
 
-/* What a plugin for an MPI library exports under the name AN_COMM_PLUGIN (plugins/mpi). Its functions leave a message in `note` on an error. */
+/* What a plugin for an MPI library exports under the name AN_COMM_PLUGIN (plugins/mpi). Its functions leave a
+ * message in `note` on an error. */
 #define AN_COMM_PLUGIN "an_comm_plugin_record"
 enum { AN_COMM_PLUGIN_VERSION = 1 };
 typedef struct an_comm_plugin {
     size_t size;
     int version;
-    /* A duplicate of the communicator that has this Fortran handle. MPI must be initialized. Collective, and may block. */
+    /* A duplicate of the communicator that has this Fortran handle. MPI must be initialized.
+     * Collective, and may block. */
     an_status (*create)(an_comm **comm, int handle, char note[AN_COMM_NOTE]);
-    /* For a program whose only use of MPI is this: initializes MPI, and duplicates the communicator of all its processes. Collective, and may block. */
+    /* For a program whose only use of MPI is this: initializes MPI, and duplicates the communicator of all its
+     * processes. Collective, and may block. */
     an_status (*start)(an_comm **comm, char note[AN_COMM_NOTE]);
     /* Finalizes MPI if `start` initialized it. Collective, and may block for ever where another rank is gone. */
     an_status (*finish)(char note[AN_COMM_NOTE]);
 } an_comm_plugin;
 
-/* For programs that do not use MPI themselves, such as the command `anneal`; others call an_context_create_mpi (mpi.h). Starts MPI by the plugin for this library,
- * "openmpi" or "mpich", with all processes that the launcher started. Collective. */
+/* For programs that do not use MPI themselves, such as the command `anneal`; others call an_context_create_mpi
+ * (mpi.h). Starts MPI by the plugin for this library, "openmpi" or "mpich", with all processes that the
+ * launcher started. Collective. */
 AN_API an_status an_comm_start(an_comm **comm, const char *mpi);
-/* Releases the communicator, after its context, and ends MPI. MPI_Finalize waits for all ranks: a program that must not hang calls this beside a thread that ends it.
- * Collective. */
+/* Releases the communicator, after its context, and ends MPI. MPI_Finalize waits for all ranks: a program that must not
+ * hang calls this beside a thread that ends it. Collective. */
 AN_API an_status an_comm_finish(an_comm **comm, const char *mpi);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /* Generation: a model that reads tokens continues sequences of them.
  *
- * A generator has its own copy of the weights, a cache of the keys and values of all sequences that it works on, and its own memory; a step
- * allocates nothing. Different threads may use different generators at the same time. What is generated for a sequence depends on its prompt,
- * its sampling options and the weights, and neither on the sequences beside it nor on the number of threads. None of these functions is
- * collective.
+ * A generator has its own copy of the weights, a cache of the keys and values of all sequences that it works on, and
+ * its own memory; a step allocates nothing. Different threads may use different generators at the same time. What is
+ * generated for a sequence depends on its prompt, its sampling options and the weights, and neither on the sequences
+ * beside it nor on the number of threads. None of these functions is collective.
  */
 #ifndef ANNEAL_GENERATE_H
 #define ANNEAL_GENERATE_H
@@ -25,13 +25,14 @@ typedef struct an_generator_options {
     int threads;              /* 0: those of the context */
     an_dtype precision;       /* F32 or BF16; NONE: as the model was trained */
     an_model_weights weights; /* of a checkpoint; a generator of a trainer takes those of an_trainer_options */
-    an_dtype
-        storage; /* of the model's matrices: Q8_0, or BF16 if that is the precision; NONE: as the model has them. Only for an_generator_open, and not for
-                         an adapter, whose run has chosen it (an_lora_options) */
+    /* of the model's matrices: Q8_0, or BF16 if that is the precision; NONE: as the model has them. Only for
+     * an_generator_open, and not for an adapter, whose run has chosen it (an_lora_options) */
+    an_dtype storage;
 } an_generator_options;
 AN_API void an_generator_options_init(an_generator_options *options, size_t size);
 
-/* Opens a generator without a trainer: a checkpoint's folder, a run's, whose newest good checkpoint is taken, or a published model (anneal/pretrained.h). */
+/* Opens a generator without a trainer: a checkpoint's folder, a run's, whose newest good checkpoint is taken, or a
+ * published model (anneal/pretrained.h). */
 AN_API an_status an_generator_open(an_generator **generator, an_context *ctx, const char *path,
                                    const an_generator_options *options);
 /* The model of a trainer, with its present weights. */
@@ -39,7 +40,8 @@ AN_API an_status an_generator_create(an_generator **generator, an_trainer *train
                                      const an_generator_options *options);
 AN_API void an_generator_destroy(an_generator **generator);
 
-/* Copies the trainer's present weights. Sequences that are being generated end. Not while the trainer or the generator is at work. */
+/* Copies the trainer's present weights. Sequences that are being generated end. Not while the trainer or
+ * the generator is at work. */
 AN_API an_status an_generator_refresh(an_generator *generator, const an_trainer *trainer);
 
 typedef struct an_generator_info {
@@ -54,7 +56,8 @@ typedef struct an_generator_info {
 AN_API void an_generator_info_init(an_generator_info *info, size_t size);
 AN_API an_status an_generator_info_get(const an_generator *generator, an_generator_info *info);
 
-/* How the next token is chosen. Logits are changed in this order: repetition_penalty, temperature, top_k, top_p, min_p. */
+/* How the next token is chosen. Logits are changed in this order: repetition_penalty, temperature, top_k, top_p,
+ * min_p. */
 typedef struct an_sampling_options {
     size_t size;
     double temperature; /* divides the logits; 0 by default: the token with the highest logit is taken */
@@ -72,8 +75,8 @@ typedef struct an_sampling_options {
 } an_sampling_options;
 AN_API void an_sampling_options_init(an_sampling_options *options, size_t size);
 
-/* Adds a sequence that begins with these tokens, at least one. Fails with AN_ERR_STATE if there is no room (an_generator_info.free). The tokens are
- * computed at the next step. `options` may be NULL. */
+/* Adds a sequence that begins with these tokens, at least one. Fails with AN_ERR_STATE if there is no room
+ * (an_generator_info.free). The tokens are computed at the next step. `options` may be NULL. */
 AN_API an_status an_generator_add(an_generator *generator, const int32_t *tokens, int64_t count,
                                   const an_sampling_options *options);
 
@@ -92,8 +95,9 @@ typedef struct an_generated {
     an_generation_end end;
 } an_generated;
 
-/* Generates one token for each sequence. `tokens` has room for `most` of them, in the order in which sequences were added; *count is how many there are, 0 when all sequences have
- * ended. A sequence that has ended makes room for another. */
+/* Generates one token for each sequence. `tokens` has room for `most` of them, in the order in which
+ * sequences were added; *count is how many there are, 0 when all sequences have ended. A sequence that
+ * has ended makes room for another. */
 AN_API an_status an_generator_step(an_generator *generator, an_generated *tokens, int64_t *count);
 
 /* Ends a sequence, by its number, because of what was generated. */

@@ -1,8 +1,9 @@
-/* Building models. A builder call returns a value. A mistake is stored in the graph with the place of the call, later calls pass it on, and
- * an_graph_verify reports the first one. So a model reads like math and is checked once, at its end.
+/* Building models. A builder call returns a value. A mistake is stored in the graph with the place of the call, later
+ * calls pass it on, and an_graph_verify reports the first one. So a model reads like math and is checked once, at its
+ * end.
  *
- * Every builder is a function and, for C and C++, a macro of the same name that adds the place of the call. Define AN_NO_PLACES before
- * including this header to get only the functions.
+ * Every builder is a function and, for C and C++, a macro of the same name that adds the place of the call. Define
+ * AN_NO_PLACES before including this header to get only the functions.
  */
 #ifndef ANNEAL_GRAPH_H
 #define ANNEAL_GRAPH_H
@@ -32,7 +33,8 @@ typedef uint64_t an_value;
 /* A dimension: a positive constant, or what the functions below return. 0 is the dimension of a failed call. */
 typedef int64_t an_dim;
 
-/* The initial value of a parameter. `scale` is the standard deviation, the bound of the uniform distribution, or the constant. */
+/* The initial value of a parameter. `scale` is the standard deviation, the bound of the uniform
+ * distribution, or the constant. */
 typedef enum an_initializer {
     AN_INITIALIZER_CONSTANT = 0,
     AN_INITIALIZER_NORMAL = 1,
@@ -52,18 +54,19 @@ AN_API an_status an_graph_verify(an_graph *graph);
 /* Sets the place of the next builder call; the macros below do it. Returns the graph. */
 AN_API an_graph *an_graph_at(an_graph *graph, const char *file, int line);
 
-/* Sets the loss, a scalar that is a sum over targets, and the input whose targets are counted (AN_NONE: the caller provides the divisor).
- * The backward pass starts from loss_gradient, a scalar that is set before a run: scale ÷ targets. */
+/* Sets the loss, a scalar that is a sum over targets, and the input whose targets are counted (AN_NONE:
+ * the caller provides the divisor). The backward pass starts from loss_gradient, a scalar that is set
+ * before a run: scale ÷ targets. */
 AN_API void an_graph_set_loss(an_graph *graph, an_value loss, an_value targets);
 
 /* Names a value that evaluation and prediction compute. */
 AN_API void an_graph_set_output(an_graph *graph, an_value value, const char *name);
-/* Sets the label smoothing of every cross entropy in the graph, 0 or more and below 1, before the graph is planned. AN_ERR_ARGUMENT if there
- * is no cross entropy. */
+/* Sets the label smoothing of every cross entropy in the graph, 0 or more and below 1, before the graph is planned.
+ * AN_ERR_ARGUMENT if there is no cross entropy. */
 AN_API an_status an_graph_set_label_smoothing(an_graph *graph, double smoothing);
-/* Makes every cross entropy of the graph a focal loss, before the graph is planned: the loss of a target with probability p is multiplied by
- * (1 - p)^gamma, so that targets that are predicted well count less. gamma is 0 (no change) to 100. AN_ERR_ARGUMENT if there is no cross entropy,
- * or one with label smoothing. */
+/* Makes every cross entropy of the graph a focal loss, before the graph is planned: the loss of a target with
+ * probability p is multiplied by (1 - p)^gamma, so that targets that are predicted well count less. gamma is 0 (no
+ * change) to 100. AN_ERR_ARGUMENT if there is no cross entropy, or one with label smoothing. */
 AN_API an_status an_graph_set_focal(an_graph *graph, double gamma);
 /* Names a value that only prediction computes. A language model is evaluated by its loss, and its logits are large. */
 AN_API void an_graph_set_prediction(an_graph *graph, an_value value, const char *name);
@@ -92,7 +95,8 @@ typedef struct an_graph_info {
 AN_API void an_graph_info_init(an_graph_info *info, size_t size);
 AN_API an_status an_graph_info_get(const an_graph *graph, an_graph_info *info);
 
-/* Shapes, for functions that build models: the number of dimensions, one dimension (negative: from the end), the type. */
+/* Shapes, for functions that build models: the number of dimensions, one dimension (negative: from the end), the
+ * type. */
 AN_API int an_value_ndims(an_graph *graph, an_value value);
 AN_API an_dim an_value_dim(an_graph *graph, an_value value, int dimension);
 AN_API an_dtype an_value_dtype(an_graph *graph, an_value value);
@@ -106,7 +110,8 @@ AN_API an_dim an_dim_subtract(an_graph *graph, an_dim a, an_dim b);
 AN_API an_dim an_dim_multiply(an_graph *graph, an_dim a, an_dim b);
 AN_API an_dim an_dim_window(an_graph *graph, an_dim a, int64_t size, int64_t stride); /* (a - size) / stride + 1 */
 
-/* ---- names and blocks ---- A block is the unit of recompute, gathering and layer decay. Its name is a prefix of the names in it. */
+/* ---- names and blocks ---- A block is the unit of recompute, gathering and layer decay. Its name is a
+ * prefix of the names in it. */
 
 AN_API void an_block_begin(an_graph *graph, const char *name, int depth);
 AN_API void an_block_end(an_graph *graph);

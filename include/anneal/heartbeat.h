@@ -1,10 +1,11 @@
 /* The heartbeat of a run: a record in memory where the threads of a context report their progress.
  *
- * A host gives it to a context (an_context_options.heartbeat) and may share it with another process. That process can then tell a run that
- * hangs from a slow one, and what a run was doing when it died. `anneal train --supervise` is such a process.
+ * A host gives it to a context (an_context_options.heartbeat) and may share it with another process. That process can
+ * then tell a run that hangs from a slow one, and what a run was doing when it died. `anneal train --supervise` is such
+ * a process.
  *
- * Its layout is fixed and has no pointers: this struct never grows. There are no locks: writers never wait, and a text that is read while it is written may be part
- * old and part new. Read it only with an_heartbeat_read.
+ * Its layout is fixed and has no pointers: this struct never grows. There are no locks: writers never wait, and a text
+ * that is read while it is written may be part old and part new. Read it only with an_heartbeat_read.
  */
 #ifndef ANNEAL_HEARTBEAT_H
 #define ANNEAL_HEARTBEAT_H
@@ -45,8 +46,8 @@ struct an_heartbeat {
 
 AN_API void an_heartbeat_init(an_heartbeat *heartbeat, size_t size);
 
-/* Makes a copy. Whatever the other process wrote, the copy has terminated texts without control characters, and a known phase. Other numbers
- * are as they were found. */
+/* Makes a copy. Whatever the other process wrote, the copy has terminated texts without control characters, and a known
+ * phase. Other numbers are as they were found. */
 AN_API void an_heartbeat_read(const an_heartbeat *heartbeat, an_heartbeat *copy);
 
 #ifdef __cplusplus

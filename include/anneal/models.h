@@ -1,10 +1,11 @@
-/* Ready-made models: functions that build graphs. Each creates its inputs, outputs and loss; verify and plan them like any other graph.
- * None of these functions is collective.
+/* Ready-made models: functions that build graphs. Each creates its inputs, outputs and loss; verify and plan them like
+ * any other graph. None of these functions is collective.
  *
- * With normalize_inputs, the layers see (x - mean) ÷ scale of every feature; of images, of every channel. With normalize_targets, the loss
- * compares numbers of that kind, and the output y is the layers' result · scale + mean. So the model takes and gives physical units. Mean and
- * scale are run states, normalize.input.mean, normalize.target.scale and so on. They have no values until an_trainer_normalize, a
- * checkpoint or an_trainer_init gives them some; a step before that is refused.
+ * With normalize_inputs, the layers see (x - mean) ÷ scale of every feature; of images, of every channel. With
+ * normalize_targets, the loss compares numbers of that kind, and the output y is the layers' result · scale + mean. So
+ * the model takes and gives physical units. Mean and scale are run states, normalize.input.mean, normalize.target.scale
+ * and so on. They have no values until an_trainer_normalize, a checkpoint or an_trainer_init gives them some; a step
+ * before that is refused.
  */
 #ifndef ANNEAL_MODELS_H
 #define ANNEAL_MODELS_H
@@ -30,8 +31,9 @@ typedef enum an_activation {
     AN_ACTIVATION_LIMIT = 0x7fffffff
 } an_activation;
 
-/* Inputs begin to begin + count - 1 of a sample are a column of categories (an_category_info): 1 for the sample's own and 0 for all others. A model that embeds the column
- * gives its layers the category's row of a learned table, count × width, in place of these numbers. A sample with none of the categories gets zeros. The tables are called
+/* Inputs begin to begin + count - 1 of a sample are a column of categories (an_category_info): 1 for the sample's own
+ * and 0 for all others. A model that embeds the column gives its layers the category's row of a learned table, count ×
+ * width, in place of these numbers. A sample with none of the categories gets zeros. The tables are called
  * embedding.0.weight, embedding.1.weight and so on. Normalisation does not change these columns. */
 typedef struct an_embedded_column {
     size_t size;
@@ -39,8 +41,8 @@ typedef struct an_embedded_column {
 } an_embedded_column;
 AN_API void an_embedded_column_init(an_embedded_column *column, size_t size);
 
-/* x (batch, inputs) → hidden layers → y (batch, outputs). Inputs: x; targets, i32 (batch) for cross entropy, otherwise like y; with dropout
- * also samples, i64 (batch). Symbol: batch. */
+/* x (batch, inputs) → hidden layers → y (batch, outputs). Inputs: x; targets, i32 (batch) for cross entropy, otherwise
+ * like y; with dropout also samples, i64 (batch). Symbol: batch. */
 typedef struct an_mlp_options {
     size_t size;
     int64_t inputs, outputs;
@@ -61,8 +63,9 @@ typedef struct an_mlp_options {
 AN_API void an_mlp_options_init(an_mlp_options *options, size_t size);
 AN_API an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options);
 
-/* image (batch, channels, height, width) → 3×3 convolutions, each followed by the activation and 2×2 max pooling → one hidden layer →
- * logits (batch, classes). Inputs: image; targets, i32 (batch); with dropout also samples. Symbol: batch. */
+/* image (batch, channels, height, width) → 3×3 convolutions, each followed by the activation and 2×2 max
+ * pooling → one hidden layer → logits (batch, classes). Inputs: image; targets, i32 (batch); with dropout
+ * also samples. Symbol: batch. */
 typedef struct an_cnn_options {
     size_t size;
     int64_t channels, height, width, classes;
@@ -79,8 +82,8 @@ typedef struct an_cnn_options {
 AN_API void an_cnn_options_init(an_cnn_options *options, size_t size);
 AN_API an_status an_model_cnn(an_graph **graph, an_context *ctx, const an_cnn_options *options);
 
-/* GPT-2: learned positions, pre-layer-norm, tanh gelu, output layer tied to the token table. Inputs: tokens and targets, i32 (batch,
- * tokens); with dropout also samples. Symbols: batch, tokens. */
+/* GPT-2: learned positions, pre-layer-norm, tanh gelu, output layer tied to the token table. Inputs: tokens and
+ * targets, i32 (batch, tokens); with dropout also samples. Symbols: batch, tokens. */
 typedef struct an_gpt2_options {
     size_t size;
     int64_t layers, heads, width, context, vocabulary;
@@ -92,8 +95,8 @@ typedef struct an_gpt2_options {
 AN_API void an_gpt2_options_init(an_gpt2_options *options, size_t size);
 AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options);
 
-/* Llama, and what differs from it in details: Mistral, Qwen2, Qwen3. Rotary positions, RMS norm, grouped key and value heads, SwiGLU. Inputs as
- * GPT-2. Rotary positions need no table, so `context` does not limit anything yet. */
+/* Llama, and what differs from it in details: Mistral, Qwen2, Qwen3. Rotary positions, RMS norm, grouped key and value
+ * heads, SwiGLU. Inputs as GPT-2. Rotary positions need no table, so `context` does not limit anything yet. */
 typedef struct an_llama_options {
     size_t size;
     int64_t layers, heads, kv_heads, width, hidden, context, vocabulary;
@@ -134,9 +137,10 @@ typedef enum an_bert_head {
     AN_BERT_HEAD_LIMIT = 0x7fffffff
 } an_bert_head;
 
-/* BERT: learned positions, norms after the residual sums, gelu by erf, attention in both directions. Inputs, i32 (batch, tokens): tokens;
- * token_types, 0 for a sentence and 1 for a second one beside it; mask, 1 for tokens and 0 for padding, which no token sees. With a classifier
- * also targets, i32 (batch); with dropout also samples. Symbols: batch, tokens. */
+/* BERT: learned positions, norms after the residual sums, gelu by erf, attention in both directions. Inputs,
+ * i32 (batch, tokens): tokens; token_types, 0 for a sentence and 1 for a second one beside it; mask, 1 for
+ * tokens and 0 for padding, which no token sees. With a classifier also targets, i32 (batch); with dropout
+ * also samples. Symbols: batch, tokens. */
 typedef struct an_bert_options {
     size_t size;
     int64_t layers, heads, width, context, vocabulary;
@@ -192,9 +196,10 @@ typedef struct an_layer {
 } an_layer;
 AN_API void an_layer_init(an_layer *layer, size_t size);
 
-/* Layers one after another, from x (batch, …) to y (batch, …). A layer with parameters begins a block, which contains the layers after it
- * up to the next block. The depth rises with each linear layer or convolution. Inputs: x; targets, i32 (batch) for cross entropy, otherwise
- * with the targets' dimensions; with dropout also samples, i64 (batch). Symbol: batch. */
+/* Layers one after another, from x (batch, …) to y (batch, …). A layer with parameters begins a block, which
+ * contains the layers after it up to the next block. The depth rises with each linear layer or convolution. Inputs:
+ * x; targets, i32 (batch) for cross entropy, otherwise with the targets' dimensions; with dropout also samples,
+ * i64 (batch). Symbol: batch. */
 typedef struct an_sequential_options {
     size_t size;
     const int64_t *inputs;  /* dimensions of a sample in the data */
@@ -218,7 +223,8 @@ typedef struct an_sequential_options {
 AN_API void an_sequential_options_init(an_sequential_options *options, size_t size);
 AN_API an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options);
 
-/* A model by the name of its size: gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1.5b. The message of AN_ERR_UNKNOWN lists them. dtype NONE: f32. */
+/* A model by the name of its size: gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1.5b. The message of AN_ERR_UNKNOWN
+ * lists them. dtype NONE: f32. */
 AN_API an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype);
 /* The options of such a model, to change some of them before an_model_gpt2. `ctx` may be NULL. */
 AN_API an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options);

@@ -1,4 +1,5 @@
-/* From a config to a trainer. an_trainer_open (anneal.h) does all of this in one call. Functions that open a trainer are collective over the ranks of the context.
+/* From a config to a trainer. an_trainer_open (anneal.h) does all of this in one call. Functions that open a trainer
+ * are collective over the ranks of the context.
  */
 #ifndef ANNEAL_OPEN_H
 #define ANNEAL_OPEN_H
@@ -10,12 +11,12 @@
 extern "C" {
 #endif
 
-/* As an_config_create, for the ranks of a context: rank 0 reads the file and the settings, and every rank gets the same config, with paths that are relative to rank 0's
- * file. Collective. On one process it is an_config_create. */
+/* As an_config_create, for the ranks of a context: rank 0 reads the file and the settings, and every rank gets the same
+ * config, with paths that are relative to rank 0's file. Collective. On one process it is an_config_create. */
 AN_API an_status an_config_read(an_config **config, an_context *ctx, const an_config_options *options);
 
-/* As an_trainer_open, with a config that was read before. A resumed run keeps the checkpoint's values of keys that the config leaves at
- * their default: `config` then has these values, with the origin AN_ORIGIN_CHECKPOINT. */
+/* As an_trainer_open, with a config that was read before. A resumed run keeps the checkpoint's values of keys that the
+ * config leaves at their default: `config` then has these values, with the origin AN_ORIGIN_CHECKPOINT. */
 AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config);
 
 /* What happens to a schedule that ends with the run, if a resumed run is given more steps. */
@@ -29,14 +30,16 @@ typedef enum an_extend {
 /* Whether a checkpoint is continued, or a new run begins with its state. */
 typedef enum an_restart {
     AN_RESTART_NONE = 0,
-    /* A new run with its own rate, schedule, length, data and seed, whose steps count from 0. It begins with the checkpoint's weights, running statistics and
-     * normalisation, with the optimizer's moments and number of updates, and with the moving average. Its folder (run.dir) must have no other run in it; if the
-     * run has checkpoints there, it resumes from them, so the same call continues it. */
+    /* A new run with its own rate, schedule, length, data and seed, whose steps count from 0. It begins with the
+     * checkpoint's weights, running statistics and normalisation, with the optimizer's moments and number of updates,
+     * and with the moving average. Its folder (run.dir) must have no other run in it; if the run has checkpoints
+     * there, it resumes from them, so the same call continues it. */
     AN_RESTART_SCHEDULE = 1,
     AN_RESTART_LIMIT = 0x7fffffff
 } an_restart;
 
-/* A trainer that is opened for a run resumes from the newest good checkpoint in its folder (run.dir), unless these options say otherwise. */
+/* A trainer that is opened for a run resumes from the newest good checkpoint in its folder (run.dir), unless
+ * these options say otherwise. */
 typedef struct an_open_options {
     size_t size;
     const char *kernels; /* as in an_plan_options */
@@ -48,9 +51,9 @@ typedef struct an_open_options {
     /* Start a new run and resume none. A folder that has the checkpoints of another run is refused when the run begins:
      * its own saves would remove them. */
     bool fresh;
-    bool
-        new_bits; /* resume although the instruction set, kernels, oneDNN or anneal are others than the checkpoint's, so that results may
-                      differ in their last bits; the same as run.allow_new_bits in the config */
+    /* resume although the instruction set, kernels, oneDNN or anneal are others than the checkpoint's, so that
+     * results may differ in their last bits; the same as run.allow_new_bits in the config */
+    bool new_bits;
     uint8_t reserved[6];
     int rank, ranks, hosts; /* as in an_trainer_options */
     uint32_t details;       /* of evaluations, in addition to those that the config's metrics need; bits of an_detail */
@@ -61,44 +64,49 @@ AN_API void an_open_options_init(an_open_options *options, size_t size);
 AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
                                       const an_open_options *options);
 
-/* Threads and the instruction set belong to a context. A config may ask for some (ranks.threads, run.isa); opening it in a context that has
- * others is refused. This function reads a config before there is a context. It sets `threads` and `isa` of `options` where these are
- * automatic. If the config does not say which instruction set, it is that of the run that would be resumed, if this machine supports it.
- * `open` may be NULL: as an_trainer_open. an_last_error(NULL) has the message of an error.
+/* Threads and the instruction set belong to a context. A config may ask for some (ranks.threads, run.isa); opening it
+ * in a context that has others is refused. This function reads a config before there is a context. It sets `threads`
+ * and `isa` of `options` where these are automatic. If the config does not say which instruction set, it is that of the
+ * run that would be resumed, if this machine supports it. `open` may be NULL: as an_trainer_open. an_last_error(NULL)
+ * has the message of an error.
  *
  *     an_context_options options;
  *     an_context_options_init(&options, sizeof options);
  *     an_config_options config;
  *     an_config_options_init(&config, sizeof config);
  *     config.file = "run.yaml";
- *     if (an_context_options_from_config(&options, &config, NULL) == AN_OK && an_context_create(&ctx, &options) == AN_OK) ...  */
+ *     if (an_context_options_from_config(&options, &config, NULL) == AN_OK &&
+ *         an_context_create(&ctx, &options) == AN_OK) ... */
 AN_API an_status an_context_options_from_config(an_context_options *options, const an_config_options *config,
                                                 const an_open_options *open);
 
 /* ---- resuming, part by part ---- */
 
 typedef struct an_candidates an_candidates;
-/* The checkpoints that a run could resume from, best first: those that the options and the config name. None for a new run. */
+/* The checkpoints that a run could resume from, best first: those that the options and the config
+ * name. None for a new run. */
 AN_API an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_config *config,
                                       const an_open_options *options);
 AN_API void an_candidates_destroy(an_candidates **candidates);
 AN_API const char *an_candidates_path(const an_candidates *candidates, int index); /* NULL after the last */
 
 typedef struct an_resume an_resume;
-/* Reads what a checkpoint says about its run and compares its config with `config`. Keys that `config` leaves at their default get the
- * checkpoint's values. Keys that must not change are refused if they do. Config and options must outlive it. Collective: rank 0 reads, and gives every rank what it has read. */
+/* Reads what a checkpoint says about its run and compares its config with `config`. Keys that `config` leaves at their
+ * default get the checkpoint's values. Keys that must not change are refused if they do. Config and options must
+ * outlive it. Collective: rank 0 reads, and gives every rank what it has read. */
 AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
                                   const an_open_options *options);
 /* Restores the config as it was given, unless an_resume_apply succeeded. */
 AN_API void an_resume_destroy(an_resume **resume);
 /* The number of leaves that each step of the run has, which never changes. 0: a new run begins, which has its own. */
 AN_API int64_t an_resume_leaves(const an_resume *resume);
-/* The number of steps to make the schedule for, if the run is to have `steps`. `make` makes a schedule for a number of steps. If the
- * schedules for the old and the new length differ, options.extend decides. */
+/* The number of steps to make the schedule for, if the run is to have `steps`. `make` makes a schedule for a number of
+ * steps. If the schedules for the old and the new length differ, options.extend decides. */
 typedef an_status (*an_schedule_maker)(void *user, int64_t steps, an_schedule **schedule, double *rate);
 AN_API an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,
                                           int64_t *schedule_steps);
-/* Checks instruction set and data, and loads everything from the checkpoint into a trainer that has not taken a step. Collective: ranks read it together. */
+/* Checks instruction set and data, and loads everything from the checkpoint into a trainer that has not taken a
+ * step. Collective: ranks read it together. */
 AN_API an_status an_resume_apply(an_resume *resume, an_trainer *trainer);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Parameter groups, optimizers, learning-rate schedules and the loss scaler. They agree with PyTorch's to rounding. None of these functions
- * is collective.
+/* Parameter groups, optimizers, learning-rate schedules and the loss scaler. They agree with PyTorch's to rounding.
+ * None of these functions is collective.
  */
 #ifndef ANNEAL_OPTIMIZER_H
 #define ANNEAL_OPTIMIZER_H
@@ -29,8 +29,8 @@ typedef enum an_decay {
     AN_DECAY_LIMIT = 0x7fffffff
 } an_decay;
 
-/* Settings for parameters whose full name matches the pattern. The first matching rule applies. A rule that matches no parameter is an
- * error. */
+/* Settings for parameters whose full name matches the pattern. The first matching rule applies. A rule that matches no
+ * parameter is an error. */
 typedef struct an_group_rule {
     size_t size;
     const char *match;   /* a PCRE2 regular expression, found anywhere in the name */
@@ -45,7 +45,8 @@ typedef struct an_group_options {
     size_t size;
     double weight_decay; /* AN_AUTO: the default of the optimizer; 0.01 with AdamW, 0 with the other built-in ones */
     double
-        layer_decay; /* d: parameters at depth k of L get the learning-rate factor d^(L-k). 1 by default. Needs blocks */
+        /* d: parameters at depth k of L get the learning-rate factor d^(L-k). 1 by default. Needs blocks */
+        layer_decay;
     const an_group_rule *rules;
     const char *optimizer_name; /* instead of `optimizer`, its name; NULL: `optimizer`. A trainer sets it */
     int rule_count;
@@ -57,8 +58,8 @@ typedef struct an_group_options {
 } an_group_options;
 AN_API void an_group_options_init(an_group_options *options, size_t size);
 
-/* Assigns every parameter of a graph to a group and freezes those that a rule freezes. So it comes before an_graph_verify,
- * an_params_create and an_plan_create. `options` may be NULL. */
+/* Assigns every parameter of a graph to a group and freezes those that a rule freezes. So it comes before
+ * an_graph_verify, an_params_create and an_plan_create. `options` may be NULL. */
 AN_API an_status an_groups_create(an_groups **groups, an_graph *graph, const an_group_options *options);
 AN_API void an_groups_destroy(an_groups **groups);
 
@@ -80,42 +81,51 @@ AN_API an_status an_groups_find(const an_groups *groups, const char *parameter, 
 
 /* ---- adapters ---- */
 
-/* An adapter of low rank (LoRA) for the linear layers whose weights the targets match: x·Wᵀ becomes x·Wᵀ + scale · (dropout(x)·Aᵀ)·Bᵀ, where A has
- * `rank` rows and B `rank` columns. A starts at random and B at zero, so the model first computes what it did. */
+/* An adapter of low rank (LoRA) for the linear layers whose weights the targets match: x·Wᵀ becomes x·Wᵀ + scale ·
+ * (dropout(x)·Aᵀ)·Bᵀ, where A has `rank` rows and B `rank` columns. A starts at random and B at zero, so the model
+ * first computes what it did. */
 typedef struct an_lora_options {
     size_t size;
     const char *const *
-        targets; /* PCRE2 regular expressions, each found anywhere in the name of a weight, such as "q_proj". Each must match one */
+        /* PCRE2 regular expressions, each found anywhere in the name of a weight, such as "q_proj". Each must match
+         * one */
+        targets;
     int64_t rank;
     double alpha;   /* scale is alpha ÷ rank. AN_AUTO: rank, so that scale is 1 */
     double dropout; /* share of what enters A that is dropped in training; 0 by default */
     int target_count;
-    an_dtype
-        base; /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16, AN_DTYPE_Q8_0; AN_DTYPE_NONE: as they are */
+    /* in which matrices of the model are stored: AN_DTYPE_BF16, AN_DTYPE_F16, AN_DTYPE_Q8_0; AN_DTYPE_NONE: as they
+     * are */
+    an_dtype base;
     bool rslora; /* scale is alpha ÷ √rank */
-    bool
-        dora; /* DoRA: every output is also multiplied by a trained magnitude ÷ the norm of its row of W + scale · B·A. Without dropout */
+    /* DoRA: every output is also multiplied by a trained magnitude ÷ the norm of its row of W + scale · B·A. Without
+     * dropout */
+    bool dora;
     uint8_t reserved[6];
-    const char *
-        from; /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha, rslora and dora; those above must then be 0. NULL: none */
+    /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha, rslora and dora; those above must
+     * then be 0. NULL: none */
+    const char *from;
     const char *const *
-        train; /* as targets, of layers that are trained whole beside the adapter, which never changes them. Heads that a published model does not have
-                  (an_pretrained_graph) are always */
+        /* as targets, of layers that are trained whole beside the adapter, which never changes them. Heads that a
+         * published model does not have (an_pretrained_graph) are always */
+        train;
     int64_t train_count;
 } an_lora_options;
 AN_API void an_lora_options_init(an_lora_options *options, size_t size);
 
-/* Adds an adapter to a model and freezes everything else but what options.train says. So it comes after an_graph_verify and before an_groups_create, an_params_create and
- * an_plan_create. For a weight NAME.weight, the parameters are NAME.lora_A.weight (rank, inputs) and NAME.lora_B.weight (outputs, rank), with DoRA
- * also NAME.lora_magnitude_vector (outputs), which starts as the norms of the rows of the weight: an_params_init sets it, and an_trainer_init when it has
- * loaded the weights. After an error the graph can only be destroyed. */
+/* Adds an adapter to a model and freezes everything else but what options.train says. So it comes after an_graph_verify
+ * and before an_groups_create, an_params_create and an_plan_create. For a weight NAME.weight, the parameters are
+ * NAME.lora_A.weight (rank, inputs) and NAME.lora_B.weight (outputs, rank), with DoRA also NAME.lora_magnitude_vector
+ * (outputs), which starts as the norms of the rows of the weight: an_params_init sets it, and an_trainer_init when
+ * it has loaded the weights. After an error the graph can only be destroyed. */
 AN_API an_status an_graph_add_lora(an_graph *graph, const an_lora_options *options);
 
-/* Replaces the loss of a language model with an adapter by that of direct preference optimization (DPO): -log sigmoid of the reward of the chosen
- * answer minus that of the rejected one, where a reward is beta times the sum, over the tokens of the answer, of log p minus log p of the base
- * without its adapter. Needs rotary positions and documents; samples are those of an_chat_source.pairs, with the class of the chosen answer in the
- * new input "preferred". Label smoothing s of the model's loss stays: the answers of a pair then are the other way round with probability s ÷ 2. After
- * an error the graph can only be destroyed. */
+/* Replaces the loss of a language model with an adapter by that of direct preference optimization (DPO): -log sigmoid
+ * of the reward of the chosen answer minus that of the rejected one, where a reward is beta times the sum, over the
+ * tokens of the answer, of log p minus log p of the base without its adapter. Needs rotary positions and documents;
+ * samples are those of an_chat_source.pairs, with the class of the chosen answer in the new input "preferred". Label
+ * smoothing s of the model's loss stays: the answers of a pair then are the other way round with probability s ÷ 2.
+ * After an error the graph can only be destroyed. */
 AN_API an_status an_graph_add_dpo(an_graph *graph, double beta);
 
 /* ---- optimizers ---- */
@@ -135,13 +145,14 @@ typedef struct an_optimizer_options {
 } an_optimizer_options;
 AN_API void an_optimizer_options_init(an_optimizer_options *options, size_t size);
 
-/* How many moments the optimizer needs: the value of an_params_options.moments and an_plan_options.moments. With `name`, which only a
- * context knows, 2: enough for any optimizer. */
+/* How many moments the optimizer needs: the value of an_params_options.moments and an_plan_options.moments. With
+ * `name`, which only a context knows, 2: enough for any optimizer. */
 AN_API int an_optimizer_moments(const an_optimizer_options *options);
 /* The same, exactly, for the optimizers of a context. */
 AN_API an_status an_optimizer_moments_in(an_context *ctx, const an_optimizer_options *options, int *moments);
 
-/* Updates the parameters of `params`, by the groups of the graph that they were made from. Both must outlive it. `options` may be NULL. */
+/* Updates the parameters of `params`, by the groups of the graph that they were made from. Both must outlive
+ * it. `options` may be NULL. */
 AN_API an_status an_optimizer_create(an_optimizer **optimizer, an_params *params, const an_groups *groups,
                                      const an_optimizer_options *options);
 AN_API void an_optimizer_destroy(an_optimizer **optimizer);
@@ -157,14 +168,14 @@ typedef struct an_update {
 } an_update;
 AN_API void an_update_init(an_update *update, size_t size);
 
-/* The L2 norm of all gradients, divided by `scale`. It is finite if and only if all gradients are (in f64: if all of their squares are).
- * The bits do not depend on how parameters are distributed. */
+/* The L2 norm of all gradients, divided by `scale`. It is finite if and only if all gradients are (in f64: if all of
+ * their squares are). The bits do not depend on how parameters are distributed. */
 AN_API an_status an_optimizer_norm(an_optimizer *optimizer, double scale, double *norm);
 /* The norm of one parameter's gradient, after an_optimizer_norm. */
 AN_API an_status an_optimizer_parameter_norm(const an_optimizer *optimizer, const char *parameter, double *norm);
 
-/* Unscales, clips and updates in one pass over the parameters. clip_norm needs a call of an_optimizer_norm since the last update. A norm
- * that is not finite is refused, and nothing changes. */
+/* Unscales, clips and updates in one pass over the parameters. clip_norm needs a call of an_optimizer_norm since the
+ * last update. A norm that is not finite is refused, and nothing changes. */
 AN_API an_status an_optimizer_update(an_optimizer *optimizer, const an_update *update);
 
 /* Updates so far: t in AdamW's bias corrections. Set it after loading moments. */
@@ -182,10 +193,10 @@ typedef enum an_schedule_type {
     AN_SCHEDULE_COSINE = 2,          /* half a cosine wave from 1 to min_ratio; common for training from scratch */
     AN_SCHEDULE_COSINE_RESTARTS = 3, /* cosine waves of period, period·period_growth, … steps */
     AN_SCHEDULE_ONE_CYCLE = 4, /* up to 1 and down again, momentum the other way; for few epochs of a small model */
-    AN_SCHEDULE_INVERSE_SQRT =
-        5,                /* sqrt(warmup ÷ step), 10,000 steps if there is no warm-up; for runs without a known end */
-    AN_SCHEDULE_WSD = 6,  /* 1, then down to min_ratio in the last decay_steps; for runs that may be extended */
-    AN_SCHEDULE_STEP = 7, /* times gamma after every period */
+    /* sqrt(warmup ÷ step), 10,000 steps if there is no warm-up; for runs without a known end */
+    AN_SCHEDULE_INVERSE_SQRT = 5,
+    AN_SCHEDULE_WSD = 6,         /* 1, then down to min_ratio in the last decay_steps; for runs that may be extended */
+    AN_SCHEDULE_STEP = 7,        /* times gamma after every period */
     AN_SCHEDULE_EXPONENTIAL = 8, /* times gamma after every step */
     AN_SCHEDULE_POLYNOMIAL = 9,  /* (1 - t/T)^power, down to min_ratio */
     AN_SCHEDULE_POINTS = 10,     /* linear between points */
@@ -199,12 +210,13 @@ typedef struct an_schedule_hold {
     int64_t from, every;
 } an_schedule_hold;
 
-/* All lengths are in optimizer steps. Periods, points, milestones and the custom function's steps count from the end of the warm-up. */
+/* All lengths are in optimizer steps. Periods, points, milestones and the custom function's steps count
+ * from the end of the warm-up. */
 typedef struct an_schedule_options {
     size_t size;
-    int64_t
-        steps; /* of the run, including the warm-up. In a part of a sequence, 0: up to the next milestone. Schedules without
-                            an end, such as exponential, do not need it */
+    /* of the run, including the warm-up. In a part of a sequence, 0: up to the next milestone. Schedules without an
+     * end, such as exponential, do not need it */
+    int64_t steps;
     int64_t warmup;      /* steps in which the factor rises linearly from start_factor to 1 */
     double start_factor; /* AN_AUTO: 1 ÷ warmup, so that the first step is not wasted */
     double min_ratio;
@@ -222,9 +234,9 @@ typedef struct an_schedule_options {
     void *custom_user;
     const char *custom_name;
     const an_schedule_hold *holds; /* in order, the first from step 0; only of the whole schedule, not of a part */
-    const int64_t *
-        borders; /* cosine_restarts, step: the steps at which the first periods end, in order; after the last one, a period
-                               has `period` steps */
+    /* cosine_restarts, step: the steps at which the first periods end, in order; after the last one, a period has
+     * `period` steps */
+    const int64_t *borders;
     an_schedule_type type;
     int point_count;
     int part_count;
@@ -241,8 +253,8 @@ AN_API void an_schedule_options_init(an_schedule_options *options, size_t size);
 AN_API an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options);
 AN_API void an_schedule_destroy(an_schedule **schedule);
 
-/* The factor on the peak rate at a step, counted from 0. After the last step, schedules with an end keep their last factor; the others
- * continue. */
+/* The factor on the peak rate at a step, counted from 0. After the last step, schedules with an end keep their last
+ * factor; the others continue. */
 AN_API double an_schedule_factor(const an_schedule *schedule, int64_t step);
 /* beta_1, or SGD's momentum, at a step; 0: the schedule does not change it. */
 AN_API double an_schedule_momentum(const an_schedule *schedule, int64_t step);
@@ -261,8 +273,8 @@ typedef struct an_scaler {
 } an_scaler;
 AN_API void an_scaler_init(an_scaler *scaler, size_t size);
 
-/* Whether to skip the step because a gradient was not finite. The scale then falls. Otherwise it grows after `interval` good steps in a
- * row. */
+/* Whether to skip the step because a gradient was not finite. The scale then falls. Otherwise it grows after `interval`
+ * good steps in a row. */
 AN_API bool an_scaler_update(an_scaler *scaler, bool finite);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* From a graph to a program: parameters, plan, program.
  *
- * an_params holds the parameters of a model; all programs of the model share it. A plan compiles the graph once, for the largest sizes, and
- * knows every byte before anything is allocated. A program is a plan with memory: it runs the training, evaluation and prediction forms of
- * the graph in one arena. A run allocates nothing.
+ * an_params holds the parameters of a model; all programs of the model share it. A plan compiles the graph once, for
+ * the largest sizes, and knows every byte before anything is allocated. A program is a plan with memory: it runs the
+ * training, evaluation and prediction forms of the graph in one arena. A run allocates nothing.
  */
 #ifndef ANNEAL_PLAN_H
 #define ANNEAL_PLAN_H
@@ -22,8 +22,8 @@ typedef struct an_params_options {
     int moments;    /* of the optimizer; 2 by default, for AdamW */
     bool gradients; /* true by default; false: for prediction only, without gradients and moments */
     uint8_t reserved[3];
-    bool
-        average; /* room for a moving average of the weights, for an_stepper_options.ema_decay; not without gradients */
+    /* room for a moving average of the weights, for an_stepper_options.ema_decay; not without gradients */
+    bool average;
     uint8_t reserved_average[7];
 } an_params_options;
 AN_API void an_params_options_init(an_params_options *options, size_t size);
@@ -65,8 +65,9 @@ typedef enum an_param_part {
     AN_PART_LIMIT = 0x7fffffff
 } an_param_part;
 
-/* Copies a parameter out of the store or into it. Shape and type must be those of the parameter. Run states can be copied too, as
- * weights. If ranks divide the parameters (an_shard), an_params_get is collective, and an_params_set must be called by all ranks with the same values. */
+/* Copies a parameter out of the store or into it. Shape and type must be those of the parameter. Run states can be
+ * copied too, as weights. If ranks divide the parameters (an_shard), an_params_get is collective, and an_params_set
+ * must be called by all ranks with the same values. */
 AN_API an_status an_params_get(const an_params *params, const char *name, an_param_part part, an_array *array);
 AN_API an_status an_params_set(an_params *params, const char *name, an_param_part part, const an_array *array);
 
@@ -77,8 +78,8 @@ typedef struct an_plan an_plan;
 /* Forms of the graph that a plan contains. */
 enum { AN_PROGRAM_TRAINING = 1, AN_PROGRAM_EVALUATION = 2, AN_PROGRAM_PREDICTION = 4 };
 
-/* What the backward pass computes again instead of storing it. The bits are the same. Only outermost blocks count. docs/recompute.md has the
- * cost of each mode. */
+/* What the backward pass computes again instead of storing it. The bits are the same. Only outermost blocks count.
+ * docs/recompute.md has the cost of each mode. */
 typedef enum an_recompute {
     AN_RECOMPUTE_NONE = 0,
     AN_RECOMPUTE_BLOCK = 1, /* stores the inputs of blocks and recomputes each block in the backward pass */
@@ -90,15 +91,16 @@ typedef enum an_recompute {
     AN_RECOMPUTE_LIMIT = 0x7fffffff
 } an_recompute;
 
-/* What ranks divide among themselves instead of each having all of it. Each divides what the one before it does, and more. The bits are the same. */
+/* What ranks divide among themselves instead of each having all of it. Each divides what the one before it does, and
+ * more. The bits are the same. */
 typedef enum an_shard {
     AN_SHARD_NONE = 0,
     AN_SHARD_OPTIMIZER = 1, /* moments, the average of the weights, and master weights that no op reads */
     AN_SHARD_GRADIENTS = 2, /* … and gradients */
     AN_SHARD_FULL = 3,      /* … and weights: a unit of them is gathered when it is needed */
     AN_SHARD_HYBRID = 4,    /* as FULL, among the ranks of one host; hosts have the same pieces */
-    AN_SHARD_AUTO =
-        5, /* for trainers: the cheapest of NONE and OPTIMIZER that fits in memory, else the first of the others that does */
+    /* for trainers: the cheapest of NONE and OPTIMIZER that fits in memory, else the first of the others that does */
+    AN_SHARD_AUTO = 5,
     AN_SHARD_LIMIT = 0x7fffffff
 } an_shard;
 
@@ -107,9 +109,9 @@ typedef struct an_plan_options {
     const char *const *symbols; /* every symbol of the graph */
     const int64_t *maxima;      /* and its largest value */
     int64_t budget;             /* of AN_RECOMPUTE_BUDGET: bytes of activations and scratch, without parameters */
-    const char *
-        kernels; /* kernels to use, by name: "attention=portable,product=portable". This also applies to the op's gradient ops
-                            (attention_diff), unless the list has these too. NULL: the fastest */
+    /* kernels to use, by name: "attention=portable,product=portable". This also applies to the op's gradient ops
+     * (attention_diff), unless the list has these too. NULL: the fastest */
+    const char *kernels;
     int64_t checkpoint; /* bytes of the copy that checkpoints are written from, to be counted; 0: nothing is saved */
     int64_t leaves;     /* of a step, as in an_stepper_options, to be counted; 0: 1 */
     unsigned programs;  /* a mask of forms; 0: training and evaluation if the graph has a loss, or else prediction */
@@ -118,32 +120,34 @@ typedef struct an_plan_options {
     an_dtype precision; /* BF16, F16: of products, convolutions and attention; NONE: as the graph is written */
     an_recompute recompute;
     int segments; /* of AN_RECOMPUTE_SEGMENTS */
-    bool
-        fused; /* true by default; false: every op of the graph runs by itself, for tests and profiles. The bits are the same */
-    bool
-        f32_storage; /* with BF16: only the inputs of products and convolutions are rounded; all values and gradients are stored in f32 */
-    bool
-        weighs_samples; /* training has one more input "loss_weights", with the loss's type and one number for each sample, which multiplies
-                            its part of the loss. It is 0 until it is set. Evaluation does not use it */
+    /* true by default; false: every op of the graph runs by itself, for tests and profiles. The bits are the same */
+    bool fused;
+    /* with BF16: only the inputs of products and convolutions are rounded; all values and gradients are stored in
+     * f32 */
+    bool f32_storage;
+    /* training has one more input "loss_weights", with the loss's type and one number for each sample, which
+     * multiplies its part of the loss. It is 0 until it is set. Evaluation does not use it */
+    bool weighs_samples;
     uint8_t reserved[5];
     int rank, ranks; /* plan what this rank of so many allocates and sends; ranks 0: one process */
-    an_shard
-        shard; /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT, unless the plan accumulates */
-    bool
-        accumulates; /* from GRADIENTS on: the gradients of several runs are added in whole buffers, and only their sum is divided */
+    /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT, unless the plan accumulates */
+    an_shard shard;
+    /* from GRADIENTS on: the gradients of several runs are added in whole buffers, and only their sum is divided */
+    bool accumulates;
     uint8_t reserved_too[3];
     int64_t min_elements; /* a unit of fewer parameters is exchanged together with the next; 0: every one by itself */
-    bool
-        mixes_targets; /* with weighs_samples: training has two more inputs, "mixed_targets", like the targets, and "mixed_weights", like
-                           "loss_weights". The loss is computed for these too, and added. Evaluation does not use them */
+    /* with weighs_samples: training has two more inputs, "mixed_targets", like the targets, and "mixed_weights",
+     * like "loss_weights". The loss is computed for these too, and added. Evaluation does not use them */
+    bool mixes_targets;
     uint8_t reserved_mixes[7];
     bool average; /* count a moving average of the weights, as in an_params_options */
     uint8_t reserved_average[7];
-    const int64_t *
-        evaluation_maxima; /* of the symbols, for AN_FORM_EVALUATE: what it needs and how it computes does not depend on `maxima` then. NULL: the same */
-    int64_t
-        run_leaves; /* the most leaves in one run of a training form; 0: 1. Where the model computes samples from each other, or computes
-                            with a sum over samples, a run has one all the same (an_plan_one_leaf) */
+    /* of the symbols, for AN_FORM_EVALUATE: what it needs and how it computes does not depend on `maxima` then.
+     * NULL: the same */
+    const int64_t *evaluation_maxima;
+    /* the most leaves in one run of a training form; 0: 1. Where the model computes samples from each other, or
+     * computes with a sum over samples, a run has one all the same (an_plan_one_leaf) */
+    int64_t run_leaves;
     const char *samples; /* the symbol of samples; needed if run_leaves is above 1, and for an_plan_one_leaf */
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
@@ -152,8 +156,8 @@ AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 AN_API an_status an_plan_create(an_plan **plan, an_context *ctx, const an_graph *graph, const an_plan_options *options);
 AN_API void an_plan_destroy(an_plan **plan);
 
-/* Why a run of a training form cannot have several leaves: "batch_norm at 'b1' may compute a sample from others". NULL: it can,
- * or the options name no symbol of samples. */
+/* Why a run of a training form cannot have several leaves: "batch_norm at 'b1' may compute a sample from others". NULL:
+ * it can, or the options name no symbol of samples. */
 AN_API const char *an_plan_one_leaf(const an_plan *plan);
 
 /* Bytes that a program of this plan and its parameters will allocate. peak is the sum of all others. */
@@ -166,26 +170,27 @@ typedef struct an_plan_memory {
     int64_t scratch;     /* scratch memory of kernels in the arena */
     int64_t inputs;      /* inputs, scalars, constants, program states */
     int64_t tables;      /* bookkeeping of parameters and program: instructions, names, shapes */
-    int64_t
-        checkpoint; /* copy of the state that is written while training continues, or what a save without one needs */
+    /* copy of the state that is written while training continues, or what a save without one needs */
+    int64_t checkpoint;
     int64_t peak;
     int64_t leaves; /* more gradient buffers, for leaves that wait to be added; 0: a step is one leaf */
-    int64_t
-        trainer; /* in a trainer's plan, everything else: the plan itself, the model, samples that are loaded or evaluated, and the
-                        data that the trainer owns. Samples that a program passes to it are not counted */
+    /* in a trainer's plan, everything else: the plan itself, the model, samples that are loaded or evaluated, and
+     * the data that the trainer owns. Samples that a program passes to it are not counted */
+    int64_t trainer;
     int64_t messages; /* in a trainer's plan for several ranks: buffers of what they exchange */
 } an_plan_memory;
 AN_API void an_plan_memory_init(an_plan_memory *memory, size_t size);
 AN_API an_status an_plan_memory_get(const an_plan *plan, an_plan_memory *memory);
 
-/* What the planned rank exchanges with others in a step, in a trainer's plan: gradients and two small records. All zeros for one process. */
+/* What the planned rank exchanges with others in a step, in a trainer's plan: gradients and two small records.
+ * All zeros for one process. */
 typedef struct an_plan_traffic {
     size_t size;
     int64_t sent, received; /* bytes of messages */
     int64_t messages;       /* sent */
     int64_t leaves;         /* of the rank */
-    /* Two ways to give leaves to ranks: along subtrees of the tree in which leaves are added, or evenly. Of both, the most leaves of a rank, and about how many bytes the busiest
-     * rank sends and receives. The cheaper one is taken. */
+    /* Two ways to give leaves to ranks: along subtrees of the tree in which leaves are added, or evenly. Of both, the
+     * most leaves of a rank, and about how many bytes the busiest rank sends and receives. The cheaper one is taken. */
     int64_t subtree_leaves, subtree_bytes, even_leaves, even_bytes;
     int rank, ranks;
     bool subtrees; /* are taken */
@@ -236,8 +241,8 @@ typedef struct an_plan_node {
     const char *path;          /* of the part of the model that it belongs to, as "h.0.attn"; "": none */
     const char *block;         /* the outermost block that has it, as "h.0"; "": none */
     int64_t dims[AN_MAX_DIMS]; /* of its first output, at the largest values of the symbols */
-    int64_t
-        parameter; /* its number; -1: it is not a parameter. A parameter may have several nodes, as for a copy in low precision */
+    /* its number; -1: it is not a parameter. A parameter may have several nodes, as for a copy in low precision */
+    int64_t parameter;
     int64_t elements;    /* of the parameter; 0: it is not one */
     double flops, bytes; /* of one run */
     an_dtype dtype;      /* of its first output; NONE: it has none */
@@ -252,7 +257,8 @@ AN_API int64_t an_plan_node_count(const an_plan *plan, an_form form);
 /* In the order in which they run. */
 AN_API an_status an_plan_node_get(const an_plan *plan, an_form form, int64_t index, an_plan_node *node);
 
-/* When and where a value lives: from instruction `begin` to `end`, inclusive, at this offset of the arena. For drawing. */
+/* When and where a value lives: from instruction `begin` to `end`, inclusive, at this offset of the arena. For
+ * drawing. */
 typedef struct an_plan_life {
     size_t size;
     const char *op, *path; /* of the node that makes it */
@@ -264,8 +270,8 @@ AN_API void an_plan_life_init(an_plan_life *life, size_t size);
 AN_API int64_t an_plan_life_count(const an_plan *plan, an_form form);
 AN_API an_status an_plan_life_get(const an_plan *plan, an_form form, int64_t index, an_plan_life *life);
 
-/* The graph of a form after a pass ("program", "autodiff", …; NULL: the last), as .ang with annotations. Release the text with
- * an_string_release. */
+/* The graph of a form after a pass ("program", "autodiff", …; NULL: the last), as .ang with annotations. Release the
+ * text with an_string_release. */
 AN_API an_status an_plan_dump(const an_plan *plan, an_form form, const char *pass, char **text);
 
 /* The graph of a form for Graphviz. */
@@ -275,7 +281,8 @@ AN_API an_status an_plan_dot(const an_plan *plan, an_form form, char **text);
 
 typedef struct an_program an_program;
 
-/* Allocates the arena and the inputs of a plan. The plan and the parameters must outlive it. `params` must be made from the same graph. */
+/* Allocates the arena and the inputs of a plan. The plan and the parameters must outlive it. `params` must be
+ * made from the same graph. */
 AN_API an_status an_program_create(an_program **program, an_plan *plan, an_params *params);
 AN_API void an_program_destroy(an_program **program);
 
@@ -309,11 +316,12 @@ AN_API an_status an_program_run(an_program *program, an_form form);
 
 /* The loss of the last run, a sum over its targets. */
 AN_API an_status an_program_loss(const an_program *program, double *loss);
-/* Copies an output of the last run to array->data, which must be large enough. If its type is NONE, type and dimensions are set; otherwise they
- * are checked. */
+/* Copies an output of the last run to array->data, which must be large enough. If its type is NONE, type and dimensions
+ * are set; otherwise they are checked. */
 AN_API an_status an_program_get_output(const an_program *program, const char *name, an_array *array);
 
-/* A function that is called between instructions, on the thread that runs. A status other than AN_OK ends the run with AN_ERR_HOOK. */
+/* A function that is called between instructions, on the thread that runs. A status other than AN_OK ends
+ * the run with AN_ERR_HOOK. */
 AN_API void an_program_set_hook(an_program *program, an_status (*hook)(void *user, int64_t instruction), void *user);
 
 typedef struct an_profile_entry {

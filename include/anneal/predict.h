@@ -1,8 +1,8 @@
 /* Prediction with trained weights.
  *
- * A predictor has its own copy of the weights and its own memory, and allocates nothing in a call. Different threads may use different
- * predictors at the same time, also inside the caller's parallel region, where each predictor runs on the calling thread. A sample's
- * result never depends on the batch it is in. None of these functions is collective.
+ * A predictor has its own copy of the weights and its own memory, and allocates nothing in a call. Different threads
+ * may use different predictors at the same time, also inside the caller's parallel region, where each predictor runs on
+ * the calling thread. A sample's result never depends on the batch it is in. None of these functions is collective.
  */
 #ifndef ANNEAL_PREDICT_H
 #define ANNEAL_PREDICT_H
@@ -30,13 +30,16 @@ typedef struct an_predictor_options {
 } an_predictor_options;
 AN_API void an_predictor_options_init(an_predictor_options *options, size_t size);
 
-/* Opens a predictor without a trainer: a checkpoint's folder, or a run's, whose newest good checkpoint is taken. Reads the graph and the
- * weights, and neither data nor config. In a context with the run's instructions and ops, the results have the bits that a predictor of the
- * trainer gives. A published model (anneal/pretrained.h) is opened too, with the tokens of its context in a sample unless the options say fewer. Checkpoints of 0.1 do not record the sizes of symbols, such as the tokens of a sample: these are options. */
+/* Opens a predictor without a trainer: a checkpoint's folder, or a run's, whose newest good checkpoint is taken. Reads
+ * the graph and the weights, and neither data nor config. In a context with the run's instructions and ops, the results
+ * have the bits that a predictor of the trainer gives. A published model (anneal/pretrained.h) is opened too, with
+ * the tokens of its context in a sample unless the options say fewer. Checkpoints of 0.1 do not record the sizes of
+ * symbols, such as the tokens of a sample: these are options. */
 AN_API an_status an_predictor_open(an_predictor **predictor, an_context *ctx, const char *path,
                                    const an_predictor_options *options);
 
-/* Copies the trainer's present weights, or their moving average (an_trainer_options.weights). Not while the trainer or the predictor is at work. */
+/* Copies the trainer's present weights, or their moving average (an_trainer_options.weights). Not while the trainer
+ * or the predictor is at work. */
 AN_API an_status an_predictor_refresh(an_predictor *predictor, const an_trainer *trainer);
 
 /* Elements of one sample of the only input (of each of the inputs of a sentence) and of the output, and their type. */
@@ -44,26 +47,28 @@ AN_API int64_t an_predictor_input_elements(const an_predictor *predictor);
 AN_API int64_t an_predictor_output_elements(const an_predictor *predictor);
 AN_API an_dtype an_predictor_dtype(const an_predictor *predictor);
 
-/* How many samples had inputs outside of what training has seen, since the predictor was made. A model that normalises its inputs knows their ranges;
- * what it predicts beyond them is extrapolated. */
+/* How many samples had inputs outside of what training has seen, since the predictor was made. A model that normalises
+ * its inputs knows their ranges; what it predicts beyond them is extrapolated. */
 typedef struct an_range_info {
     size_t size;
-    int64_t
-        features;    /* that have a range: the elements of the input, of images the channels; 0: the model knows none */
-    int64_t samples; /* that were predicted; 0 without ranges */
-    int64_t outside; /* of these, with a number that is outside of its feature's range, or no number */
-    int64_t feature; /* that was outside in most samples; -1: none was */
+    /* that have a range: the elements of the input, of images the channels; 0: the model knows none */
+    int64_t features;
+    int64_t samples;         /* that were predicted; 0 without ranges */
+    int64_t outside;         /* of these, with a number that is outside of its feature's range, or no number */
+    int64_t feature;         /* that was outside in most samples; -1: none was */
     int64_t feature_outside; /* samples in which it was */
     double least, most;      /* its range */
 } an_range_info;
 AN_API void an_range_info_init(an_range_info *info, size_t size);
 AN_API an_status an_range_info_get(const an_predictor *predictor, an_range_info *info);
 
-/* For models that read tokens. A sample is as many tokens as the context has; the result is the logits of the token that follows each. */
+/* For models that read tokens. A sample is as many tokens as the context has; the result is the logits of the
+ * token that follows each. */
 AN_API an_status an_predictor_run_tokens(an_predictor *predictor, int64_t n, const int32_t *tokens, float *outputs);
 
-/* For models that read sentences, such as BERT: tokens, their types (of a pair: 0 for the first sentence, 1 for the second), and a mask, 1 for a token and
- * 0 for padding, all as long as the context. A sample's result is the logits of its classes, or its embedding: what the model predicts. */
+/* For models that read sentences, such as BERT: tokens, their types (of a pair: 0 for the first sentence, 1 for the
+ * second), and a mask, 1 for a token and 0 for padding, all as long as the context. A sample's result is the logits
+ * of its classes, or its embedding: what the model predicts. */
 AN_API an_status an_predictor_run_sentences(an_predictor *predictor, int64_t n, const int32_t *tokens,
                                             const int32_t *token_types, const int32_t *mask, float *outputs);
 

@@ -1,4 +1,5 @@
-/* Published models: a folder as Hugging Face has them (config.json and safetensors), or a GGUF file, says what the model is and has its weights.
+/* Published models: a folder as Hugging Face has them (config.json and safetensors), or a GGUF file, says what the
+ * model is and has its weights.
  *
  *     an_pretrained_open(&p, ctx, "SmolLM2-135M");
  *     an_pretrained_graph(p, &graph, NULL);      a graph like that of an_model_llama
@@ -19,8 +20,9 @@ extern "C" {
 
 typedef struct an_pretrained an_pretrained;
 
-/* Reads what the model is; its weights stay on disk. A folder without weights can be planned, but not trained. AN_ERR_UNSUPPORTED: it is of a family that anneal
- * does not have, or its description has keys that no model here can do; the message names them. */
+/* Reads what the model is; its weights stay on disk. A folder without weights can be planned, but not trained.
+ * AN_ERR_UNSUPPORTED: it is of a family that anneal does not have, or its description has keys that no model here
+ * can do; the message names them. */
 AN_API an_status an_pretrained_open(an_pretrained **pretrained, an_context *ctx, const char *path);
 AN_API void an_pretrained_close(an_pretrained **pretrained);
 
@@ -49,9 +51,9 @@ typedef struct an_pretrained_options {
     an_dtype dtype; /* of the parameters; NONE: f32 */
     bool documents; /* as in an_gpt2_options */
     uint8_t reserved[3];
-    int64_t
-        classes; /* of BERT: logits of so many classes. 0: as the folder says, and without a classifier there, an embedding if it says how tokens are
-                        pooled, or else hidden states */
+    /* of BERT: logits of so many classes. 0: as the folder says, and without a classifier there, an embedding if it
+     * says how tokens are pooled, or else hidden states */
+    int64_t classes;
     double dropout; /* of BERT and GPT-2, in training */
     int pooling;    /* of BERT: 1 + an_bert_pooling; 0: as the folder says, or else the pooler */
     uint32_t reserved_pooling;
@@ -61,13 +63,15 @@ AN_API void an_pretrained_options_init(an_pretrained_options *options, size_t si
 AN_API an_status an_pretrained_graph(const an_pretrained *pretrained, an_graph **graph,
                                      const an_pretrained_options *options);
 
-/* Its tokenizer: that of a folder or of a file tokenizer.json, as an_tokenizer_open reads it, or the one in a GGUF file. */
+/* Its tokenizer: that of a folder or of a file tokenizer.json, as an_tokenizer_open reads it, or the one in a GGUF
+ * file. */
 AN_API an_status an_pretrained_tokenizer(an_tokenizer **tokenizer, an_context *ctx, const char *path);
 /* How conversations are written for it: the same of an_chat_open. */
 AN_API an_status an_pretrained_chat(an_chat_format *format, an_context *ctx, const char *path,
                                     char memory[AN_CHAT_SYSTEM_BYTES]);
 
-/* How its publisher generates with it: generation_config.json of a folder, or the keys of a GGUF file. Members are as in an_sampling_options (anneal/generate.h). */
+/* How its publisher generates with it: generation_config.json of a folder, or the keys of a GGUF file. Members are
+ * as in an_sampling_options (anneal/generate.h). */
 enum { AN_PRETRAINED_STOPS = 32, AN_PRETRAINED_IGNORED = 256 };
 typedef struct an_pretrained_sampling {
     size_t size;
@@ -82,7 +86,8 @@ typedef struct an_pretrained_sampling {
         [AN_PRETRAINED_IGNORED]; /* keys of generation_config.json that ask for something else, as a list; "": none */
 } an_pretrained_sampling;
 AN_API void an_pretrained_sampling_init(an_pretrained_sampling *sampling, size_t size);
-/* Values are taken as transformers takes them: without do_sample, a temperature has no effect. A value that is out of its range is AN_ERR_DAMAGED, by the name of its key. */
+/* Values are taken as transformers takes them: without do_sample, a temperature has no effect. A value that is out
+ * of its range is AN_ERR_DAMAGED, by the name of its key. */
 AN_API an_status an_pretrained_sampling_get(const an_pretrained *pretrained, an_pretrained_sampling *sampling);
 
 /* The names of the families, "gpt2" and so on; NULL after the last. */

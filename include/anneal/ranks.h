@@ -1,7 +1,8 @@
 /* Ranks: several processes that train one model together.
  *
- * Functions here that say "collective" are called by all ranks of the context, in the same order and with arguments that agree. If they do not, every rank gets an error
- * that says who differs. A collective that only some ranks call (inside `if (rank == 0)`) waits for the others, up to the limit of a wait.
+ * Functions here that say "collective" are called by all ranks of the context, in the same order and with arguments
+ * that agree. If they do not, every rank gets an error that says who differs. A collective that only some ranks call
+ * (inside `if (rank == 0)`) waits for the others, up to the limit of a wait.
  */
 #ifndef ANNEAL_RANKS_H
 #define ANNEAL_RANKS_H
@@ -12,7 +13,8 @@
 extern "C" {
 #endif
 
-/* A context on an MPI communicator, by its Fortran handle: C programs call an_context_create_mpi (mpi.h). Collective over the communicator. */
+/* A context on an MPI communicator, by its Fortran handle: C programs call an_context_create_mpi (mpi.h).
+ * Collective over the communicator. */
 AN_API an_status an_context_create_mpi_f(an_context **context, int comm, const an_context_options *options);
 
 /* This process among those of the context, from 0, and how many there are. Not collective. */
@@ -32,14 +34,15 @@ typedef struct an_ranks_info {
 AN_API void an_ranks_info_init(an_ranks_info *info, size_t size);
 AN_API an_status an_ranks_info_get(const an_context *ctx, an_ranks_info *info); /* not collective */
 
-/* Makes one rank's error everyone's, where ranks do something that may fail on one of them, such as reading a file: call it with the status of this rank. If a rank has
- * an error, every rank gets it, with its message; with several, that of the lowest rank. Collective. */
+/* Makes one rank's error everyone's, where ranks do something that may fail on one of them, such as reading a file:
+ * call it with the status of this rank. If a rank has an error, every rank gets it, with its message; with several,
+ * that of the lowest rank. Collective. */
 AN_API an_status an_ranks_agree(an_context *ctx, an_status status);
 
 /* ---- collectives for a program's own numbers ----
  *
- * Training needs none of them. All are collective. `count` is in elements, the same on all ranks, and may be 0. After an error, arrays that the call writes hold
- * anything. */
+ * Training needs none of them. All are collective. `count` is in elements, the same on all ranks, and may be 0. After
+ * an error, arrays that the call writes hold anything. */
 
 typedef enum an_reduce_kind {
     AN_REDUCE_SUM = 1, /* integers wrap around */
@@ -54,18 +57,21 @@ AN_API an_status an_barrier(an_context *ctx);
 /* The data of rank `root`, on all ranks. */
 AN_API an_status an_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root);
 
-/* `count` elements of every rank in the order of ranks: in `dst` of rank `root`, which has room for `count` times the number of ranks; dst of others may be NULL.
- * (an_gather is the op.) */
+/* `count` elements of every rank in the order of ranks: in `dst` of rank `root`, which has room for `count` times the
+ * number of ranks; dst of others may be NULL. (an_gather is the op.) */
 AN_API an_status an_gather_ranks(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype, int root);
 /* The same in `dst` of every rank. */
 AN_API an_status an_all_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype);
 
-/* Combines the arrays of all ranks, element by element, and leaves the result in the array of every rank. Types: f32, f64, i32, i64.
+/* Combines the arrays of all ranks, element by element, and leaves the result in the array of every rank. Types: f32,
+ * f64, i32, i64.
  *
- * Floating-point sums are added in one binary tree over the ranks, (0 + 1) + (2 + 3) and so on. So the same ranks always give the same bits, but another number of
- * ranks gives others. (Training adds by leaves, which makes its results independent of ranks.) */
+ * Floating-point sums are added in one binary tree over the ranks, (0 + 1) + (2 + 3) and so on. So the same ranks
+ * always give the same bits, but another number of ranks gives others. (Training adds by leaves, which makes its
+ * results independent of ranks.) */
 AN_API an_status an_all_reduce(an_context *ctx, void *data, int64_t count, an_dtype dtype, an_reduce_kind kind);
-/* The same result divided among ranks: `src` has `count` times the number of ranks, and rank i gets elements i·count … (i + 1)·count - 1 of the result. */
+/* The same result divided among ranks: `src` has `count` times the number of ranks, and rank i gets elements i·count
+ * … (i + 1)·count - 1 of the result. */
 AN_API an_status an_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype,
                                    an_reduce_kind kind);
 

@@ -1,7 +1,7 @@
 /* A whole run: all steps to the end, with evaluations, saves, early stopping and the run folder.
  *
- * With several ranks, an_trainer_run, an_folder_create, an_trainer_save, an_trainer_save_over and an_trainer_load are collective. Rank 0 writes; callbacks run on every rank, but for
- * after_save, which runs on rank 0.
+ * With several ranks, an_trainer_run, an_folder_create, an_trainer_save, an_trainer_save_over and an_trainer_load are
+ * collective. Rank 0 writes; callbacks run on every rank, but for after_save, which runs on rank 0.
  */
 #ifndef ANNEAL_RUN_H
 #define ANNEAL_RUN_H
@@ -22,8 +22,8 @@ typedef struct an_save_report {
     int64_t step;
     const char *path;  /* of the checkpoint; valid until the callback returns */
     const char *error; /* NULL: the checkpoint is durable */
-    const char *
-        warning; /* the checkpoint is durable, but something after it failed, such as the link to the best; NULL: none */
+    /* the checkpoint is durable, but something after it failed, such as the link to the best; NULL: none */
+    const char *warning;
     int64_t bytes;       /* written */
     double copy_seconds; /* training paused for the copy */
     double seconds;      /* background time until the save was durable */
@@ -34,8 +34,9 @@ AN_API void an_save_report_init(an_save_report *report, size_t size);
 /* From the callback after_save only; AN_ERR_STATE at other times. */
 AN_API an_status an_save_report_get(const an_trainer *trainer, an_save_report *report);
 
-/* Functions that are called at named points of a run. They ask the trainer for numbers: an_step_metrics_get, an_evaluation_get,
- * an_save_report_get. Nothing that they do changes the order of a run. A status other than AN_OK ends the run. Each may be NULL. */
+/* Functions that are called at named points of a run. They ask the trainer for numbers: an_step_metrics_get,
+ * an_evaluation_get, an_save_report_get. Nothing that they do changes the order of a run. A status other than AN_OK
+ * ends the run. Each may be NULL. */
 typedef struct an_run_callbacks {
     size_t size;
     an_status (*before_step)(void *user, an_trainer *trainer, int64_t step); /* from 1 */
@@ -93,15 +94,15 @@ AN_API an_status an_trainer_set_run_options(an_trainer *trainer, const an_run_op
 /* Gets them, so that a program can add callbacks. */
 AN_API an_status an_run_options_get(const an_trainer *trainer, an_run_options *options);
 
-/* Takes all remaining steps, with evaluations in between and, if there is data for it, one after the last step. `options` may be NULL:
- * those of an_trainer_set_run_options. `outcome` may be NULL. */
+/* Takes all remaining steps, with evaluations in between and, if there is data for it, one after the last step.
+ * `options` may be NULL: those of an_trainer_set_run_options. `outcome` may be NULL. */
 AN_API an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_run_outcome *outcome);
 
 /* Ends the run after the step in progress. May be called from signal handlers and other threads. */
 AN_API void an_trainer_request_stop(an_trainer *trainer);
 
-/* Seconds until the Slurm job of this process ends, less one minute for the step in progress and its checkpoint; above 0. An error if there
- * is no such job, or if its end is unknown. */
+/* Seconds until the Slurm job of this process ends, less one minute for the step in progress and its checkpoint; above
+ * 0. An error if there is no such job, or if its end is unknown. */
 AN_API an_status an_job_seconds(an_context *ctx, double *seconds);
 
 /* ---- saving and logging ---- */
@@ -135,8 +136,8 @@ AN_API an_status an_trainer_set_logging(an_trainer *trainer, const an_log_option
 
 /* ---- the run folder ----
  *
- * config.yaml (the config with all defaults and absolute paths), metrics.jsonl, an event file for TensorBoard, log.txt and, at the end,
- * summary.json and outcome.json. */
+ * config.yaml (the config with all defaults and absolute paths), metrics.jsonl, an event file for TensorBoard, log.txt
+ * and, at the end, summary.json and outcome.json. */
 
 typedef struct an_folder an_folder;
 
@@ -159,25 +160,27 @@ AN_API an_status an_folder_look(an_context *ctx, const char *path, an_folder_sta
 /* AN_ERR_STATE if another process of this machine is training in the folder; the message names it. */
 AN_API an_status an_folder_check_free(an_context *ctx, const char *path);
 
-/* What makes a config another run than the one whose config.yaml is in the folder, as "optimizer.lr is 0.01, was 0.001; …", to be released with
- * an_string_release. NULL: nothing does. Keys that a resumed run may change freely do not count. This is for a run that has no checkpoint yet: a
- * checkpoint's own config is compared when it is resumed. */
+/* What makes a config another run than the one whose config.yaml is in the folder, as "optimizer.lr is 0.01, was 0.001;
+ * …", to be released with an_string_release. NULL: nothing does. Keys that a resumed run may change freely do not
+ * count. This is for a run that has no checkpoint yet: a checkpoint's own config is compared when it is resumed. */
 AN_API an_status an_folder_compare(const char *path, an_config *config, char **changes);
 
-/* Creates the folder and the files that belong in it before the first step. A folder that has a run in it is refused, and so is one that
- * another process is using. `config` is the config that the trainer was opened from. `options` may be NULL. The trainer must outlive the
- * folder. Collective: rank 0 writes, and the other ranks get a folder that writes nothing. */
+/* Creates the folder and the files that belong in it before the first step. A folder that has a run in it is
+ * refused, and so is one that another process is using. `config` is the config that the trainer was opened from.
+ * `options` may be NULL. The trainer must outlive the folder. Collective: rank 0 writes, and the other ranks get
+ * a folder that writes nothing. */
 AN_API an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
                                   const an_folder_options *options);
 AN_API void an_folder_destroy(an_folder **folder);
 AN_API const char *an_folder_path(const an_folder *folder);
 
-/* Writes what happens in a run: call these from its callbacks. A step is written if log.every says so; *logged, which may be NULL, tells
- * whether it was. */
+/* Writes what happens in a run: call these from its callbacks. A step is written if log.every says so; *logged, which
+ * may be NULL, tells whether it was. */
 AN_API an_status an_folder_step(an_folder *folder, const an_step_metrics *metrics, bool *logged);
 AN_API an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluation *evaluation);
 AN_API an_status an_folder_log(an_folder *folder, const char *line); /* appends a line to log.txt */
-/* Writes how the run ended. `error` is the message of a run that failed, and NULL for others. `outcome` may be NULL if there is an error. */
+/* Writes how the run ended. `error` is the message of a run that failed, and NULL for others. `outcome` may be
+ * NULL if there is an error. */
 AN_API an_status an_folder_finish(an_folder *folder, const an_run_outcome *outcome, const char *error);
 /* Tokens per second (samples, if there are no tokens), over the last logged steps and without evaluations. */
 AN_API double an_folder_speed(const an_folder *folder);

@@ -1,4 +1,5 @@
-/* A training step, part by part, for programs that drive training themselves. A trainer makes the same calls. One step is
+/* A training step, part by part, for programs that drive training themselves. A trainer makes the same calls. One step
+ * is
  *
  *     an_step_begin                 the number of targets of the whole step, over all its micro-batches
  *     an_step_micro_batch …         forward and backward; gradients are accumulated
@@ -11,9 +12,10 @@
  *
  * Any other order is refused with AN_ERR_ORDER and the reason. A call that fails changes no weight.
  *
- * With several ranks, an_step_begin, an_step_reduce and an_step_unscale are collective: every rank calls them in every step, with its own targets and micro-batches of its own
- * leaves (an_stepper_leaves), of which there may be none. If a rank fails in between, the next of them returns its error on all ranks. A rank that gives up by
- * an_step_cancel instead ends the training of all.
+ * With several ranks, an_step_begin, an_step_reduce and an_step_unscale are collective: every rank calls them in every
+ * step, with its own targets and micro-batches of its own leaves (an_stepper_leaves), of which there may be none. If a
+ * rank fails in between, the next of them returns its error on all ranks. A rank that gives up by an_step_cancel
+ * instead ends the training of all.
  */
 #ifndef ANNEAL_STEP_H
 #define ANNEAL_STEP_H
@@ -32,25 +34,27 @@ typedef struct an_stepper_options {
     double rate;       /* peak learning rate; 1e-4 by default */
     double clip_norm;  /* largest norm of all gradients; 1 by default; 0: no limit */
     double clip_value; /* largest absolute value of an element of a gradient; 0: no limit */
-    int64_t
-        leaves; /* parts of a step whose gradients are added in a tree; 0: 1. More leaves allow as many ranks without changing the bits. A rank
-                       whose leaves are n micro-batches has log2(n) more gradient buffers */
+    /* parts of a step whose gradients are added in a tree; 0: 1. More leaves allow as many ranks without changing
+     * the bits. A rank whose leaves are n micro-batches has log2(n) more gradient buffers */
+    int64_t leaves;
     int64_t seed;            /* of dropout */
     const an_scaler *scaler; /* how the loss scale starts; NULL: defaults */
     bool scales;             /* use a loss scale, for f16 */
     bool skips;              /* skip a step whose gradients are not finite; otherwise it is an error */
-    bool
-        reduces_bf16; /* the gradients of each leaf are rounded to bf16 before they are added in f32. Ranks that divide gradients then send half as many bytes; the bits are the same on any number of ranks, but not those of f32 */
+    /* the gradients of each leaf are rounded to bf16 before they are added in f32. Ranks that divide gradients then
+     * send half as many bytes; the bits are the same on any number of ranks, but not those of f32 */
+    bool reduces_bf16;
     uint8_t reserved[5];
     double
-        ema_decay; /* of an exponential moving average of the weights, above 0 and below 1; 0: none. The parameters need room for it
-                       (an_params_options.average). The first update copies the weights. Each later one that is not skipped adds
-                       (1 - ema_decay)·(weight - average) to the average. AN_PART_AVERAGE reads it */
+        /* of an exponential moving average of the weights, above 0 and below 1; 0: none. The parameters need room
+         * for it (an_params_options.average). The first update copies the weights. Each later one that is not
+         * skipped adds (1 - ema_decay)·(weight - average) to the average. AN_PART_AVERAGE reads it */
+        ema_decay;
 } an_stepper_options;
 AN_API void an_stepper_options_init(an_stepper_options *options, size_t size);
 
-/* The program must have the training form. Program, optimizer and schedule must outlive the stepper. `schedule` may be NULL: the rate is
- * constant. `options` may be NULL. */
+/* The program must have the training form. Program, optimizer and schedule must outlive the stepper. `schedule` may be
+ * NULL: the rate is constant. `options` may be NULL. */
 AN_API an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
                                    const an_schedule *schedule, const an_stepper_options *options);
 AN_API void an_stepper_destroy(an_stepper **stepper);
@@ -58,8 +62,8 @@ AN_API void an_stepper_destroy(an_stepper **stepper);
 AN_API void an_stepper_leaves(const an_stepper *stepper, int64_t *first, int64_t *end);
 
 AN_API an_status an_step_begin(an_stepper *stepper, int64_t targets);
-/* Runs the program on the inputs that are set. Leaves come in ascending order, each with one or more micro-batches. `samples` is the
- * number of samples in this micro-batch. */
+/* Runs the program on the inputs that are set. Leaves come in ascending order, each with one or more micro-batches.
+ * `samples` is the number of samples in this micro-batch. */
 AN_API an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples);
 AN_API an_status an_step_reduce(an_stepper *stepper);
 AN_API an_status an_step_unscale(an_stepper *stepper);

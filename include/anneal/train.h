@@ -1,8 +1,9 @@
-/* The trainer: a model, its data and an optimizer, put together in the one right order. run.h trains to the end, with evaluations and
- * saves in between.
+/* The trainer: a model, its data and an optimizer, put together in the one right order. run.h trains to the end, with
+ * evaluations and saves in between.
  *
- * With several ranks, these are collective: an_trainer_create, an_trainer_step, an_trainer_step_on and its typed twins, and an_trainer_evaluate. Every rank calls them, in the same order, and
- * all of them return the same status: an error of one rank is everyone's.
+ * With several ranks, these are collective: an_trainer_create, an_trainer_step, an_trainer_step_on and its typed twins,
+ * and an_trainer_evaluate. Every rank calls them, in the same order, and all of them return the same status: an error
+ * of one rank is everyone's.
  */
 #ifndef ANNEAL_TRAIN_H
 #define ANNEAL_TRAIN_H
@@ -26,23 +27,24 @@ typedef enum an_norms {
 typedef enum an_open_purpose {
     AN_OPEN_RUN = 0,
     AN_OPEN_PLAN = 1, /* to inspect its plan: no weight is allocated, and no step can be taken */
-    AN_OPEN_PLAIN =
-        2, /* as a reference for comparisons: f32 (or f64), nothing fused; in a context with AN_ISA_BASE, portable kernels */
+    /* as a reference for comparisons: f32 (or f64), nothing fused; in a context with AN_ISA_BASE, portable kernels */
+    AN_OPEN_PLAIN = 2,
     AN_OPEN_LIMIT = 0x7fffffff
 } an_open_purpose;
 
-/* What evaluations keep beyond their metrics, where the model has it: details.h. These are bits, to be combined with |. */
+/* What evaluations keep beyond their metrics, where the model has it: details.h. These are bits, to be combined with
+ * |. */
 typedef enum an_detail {
-    AN_DETAIL_CLASSES =
-        1, /* how often each class was predicted for which, for up to 1,000 classes: precision, recall and F1 */
+    /* how often each class was predicted for which, for up to 1,000 classes: precision, recall and F1 */
+    AN_DETAIL_CLASSES = 1,
     AN_DETAIL_SCORES = 2,  /* the scores of two classes, 8 bytes a target: the ROC curve and the area under it */
     AN_DETAIL_OUTPUTS = 4, /* errors by output of a model that predicts numbers, on one process */
     AN_DETAIL_TOKENS = 8,  /* the accuracy of a language model is part of state_hash; every evaluation reports it */
     AN_DETAIL_LIMIT = 0x7fffffff
 } an_detail;
 
-/* Where ranks divide gradients and a step has several micro-batches on each rank: whether a rank adds their gradients, in whole
- * buffers of its own, and sends them once, or sends those of each micro-batch. The bits are the same. */
+/* Where ranks divide gradients and a step has several micro-batches on each rank: whether a rank adds their gradients,
+ * in whole buffers of its own, and sends them once, or sends those of each micro-batch. The bits are the same. */
 typedef enum an_accumulation {
     AN_ACCUMULATE_AUTO = 0, /* it adds them if there is room for the buffers */
     AN_ACCUMULATE_ON = 1,
@@ -64,10 +66,11 @@ typedef struct an_trainer_options {
     int64_t budget;                        /* as in an_plan_options */
     int64_t evaluation_samples;            /* evaluate only the first of them; 0: all */
     int64_t max_skips; /* so many skipped steps in a row are an error, and so is a loss scale below 1; 100 by default */
-    int64_t
-        owned_bytes; /* bytes of the context (an_context_bytes) that graph and datasets hold, for the plan; with `owns` */
-    int64_t
-        writers; /* files of a checkpoint that are written at the same time; 0: one for each rank, and for each host if there are more than 64 ranks */
+    /* bytes of the context (an_context_bytes) that graph and datasets hold, for the plan; with `owns` */
+    int64_t owned_bytes;
+    /* files of a checkpoint that are written at the same time; 0: one for each rank, and for each host if there are
+     * more than 64 ranks */
+    int64_t writers;
     an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
     an_recompute recompute;
     int segments;       /* as in an_plan_options */
@@ -77,44 +80,47 @@ typedef struct an_trainer_options {
     bool skips;       /* skip a step that is not finite; otherwise it is an error */
     bool fused;       /* as in an_plan_options; true by default */
     bool f32_storage; /* as in an_plan_options */
-    bool
-        sample_mean; /* the loss is the mean over samples of the mean over each sample's targets; otherwise it is the mean over all
-                         targets of a step. Samples without targets do not count */
-    bool
-        owns; /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
+    /* the loss is the mean over samples of the mean over each sample's targets; otherwise it is the mean over all
+     * targets of a step. Samples without targets do not count */
+    bool sample_mean;
+    /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
+    bool owns;
     bool saves;        /* the run will be saved: the plan counts what a checkpoint needs */
     bool reduces_bf16; /* as in an_stepper_options */
-    bool
-        loads_weights; /* an_trainer_init follows, or a resume: only parameters that it does not load get random values. Until then weights are 0 */
-    int rank, ranks;   /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
-    int hosts;         /* … on so many hosts; 0: one */
-    an_shard shard;    /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
-    int64_t min_elements;              /* as in an_plan_options */
+    /* an_trainer_init follows, or a resume: only parameters that it does not load get random values. Until then
+     * weights are 0 */
+    bool loads_weights;
+    int rank, ranks;      /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
+    int hosts;            /* … on so many hosts; 0: one */
+    an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
+    int64_t min_elements; /* as in an_plan_options */
     const an_augment_options *augment; /* random changes of training samples; NULL: none */
-    uint32_t
-        details; /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
+    /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
+    uint32_t details;
     uint32_t reserved_details;
-    const double *
-        class_weights; /* of every class of a model that predicts one for each sample; the trainer copies them. The loss of a step is the
-                                    sum of weight · loss over its targets, divided by the sum of their weights. Evaluations do not weigh. NULL: none */
+    /* of every class of a model that predicts one for each sample; the trainer copies them. The loss of a step is
+     * the sum of weight · loss over its targets, divided by the sum of their weights. Evaluations do not weigh.
+     * NULL: none */
+    const double *class_weights;
     int64_t class_weight_count; /* 0: none */
-    const char *
-        sample_weights; /* the field of the training data, f32 or f64 without dimensions, with the weight of each sample: 0 or more, and finite. It is
-                             multiplied by the weight of the sample's class. The loss of a step is the sum of weight · loss over its targets, divided by the
-                             sum of their weights; a step whose weights are all 0 has the loss 0 and no gradient. Weights are rounded to 2^-40 of the
-                             largest, or less. Evaluations do not weigh. Reading them all is O(samples). NULL: every sample weighs the same */
-    double ema_decay;   /* as in an_stepper_options; 0: none */
-    an_model_weights
-        weights; /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
+    /* the field of the training data, f32 or f64 without dimensions, with the weight of each sample: 0 or more, and
+     * finite. It is multiplied by the weight of the sample's class. The loss of a step is the sum of weight · loss
+     * over its targets, divided by the sum of their weights; a step whose weights are all 0 has the loss 0 and no
+     * gradient. Weights are rounded to 2^-40 of the largest, or less. Evaluations do not weigh. Reading them all is
+     * O(samples). NULL: every sample weighs the same */
+    const char *sample_weights;
+    double ema_decay; /* as in an_stepper_options; 0: none */
+    /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
+    an_model_weights weights;
     an_accumulation accumulate;
-    int64_t
-        evaluation_micro; /* samples that are evaluated at a time. Part of the run, as sums are added by such groups. 0: 512 rows
-                           (samples × tokens), or 32 images */
+    /* samples that are evaluated at a time. Part of the run, as sums are added by such groups. 0: 512 rows (samples
+     * × tokens), or 32 images */
+    int64_t evaluation_micro;
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
-/* Trains a model on a dataset. `evaluation` may be NULL. Groups may freeze parameters of the graph. The graph, the datasets and everything
- * that the options point to must outlive the trainer, except the option structs themselves. */
+/* Trains a model on a dataset. `evaluation` may be NULL. Groups may freeze parameters of the graph. The graph, the
+ * datasets and everything that the options point to must outlive the trainer, except the option structs themselves. */
 AN_API an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
                                    const an_trainer_options *options);
 AN_API void an_trainer_destroy(an_trainer **trainer); /* the same as an_trainer_close */
@@ -122,8 +128,9 @@ AN_API void an_trainer_destroy(an_trainer **trainer); /* the same as an_trainer_
 /* Checks that a graph can read the samples of a dataset. The message says what does not fit. */
 AN_API an_status an_graph_check_data(an_graph *graph, const an_dataset *dataset);
 
-/* A dataset without samples, for programs that pass samples to each step (an_trainer_step_on). It has the fields that the graph reads. A
- * dimension that is a symbol, except the number of samples, has `symbol_size` elements; 0: such a dimension is refused. */
+/* A dataset without samples, for programs that pass samples to each step (an_trainer_step_on). It has the fields
+ * that the graph reads. A dimension that is a symbol, except the number of samples, has `symbol_size` elements;
+ * 0: such a dimension is refused. */
 AN_API an_status an_dataset_create_stream(an_dataset **dataset, const an_graph *graph, int64_t symbol_size);
 
 /* ---- initial weights ---- */
@@ -143,12 +150,13 @@ typedef struct an_init_options {
     int rename_count;
     bool accepts_missing;    /* parameters that the files do not have keep their random values; otherwise an error */
     bool accepts_unexpected; /* tensors that the model does not have are ignored; otherwise an error */
-    bool
-        adapter; /* `path` is a folder with adapter_config.json and adapter_model.safetensors of PEFT: they go to the adapter of the model
-                     (an_graph_add_lora), which must have the same layers, rank, alpha, rslora and dora. Otherwise the adapter is left as it is, and magnitudes of DoRA become the norms of the weights */
-    bool
-        new_heads; /* a head of BERT (pooler, classifier) that the files do not have in this shape keeps its random values, and the log says so; heads for other
-                       tasks are ignored. Otherwise both are errors */
+    /* `path` is a folder with adapter_config.json and adapter_model.safetensors of PEFT: they go to the adapter of
+     * the model (an_graph_add_lora), which must have the same layers, rank, alpha, rslora and dora. Otherwise the
+     * adapter is left as it is, and magnitudes of DoRA become the norms of the weights */
+    bool adapter;
+    /* a head of BERT (pooler, classifier) that the files do not have in this shape keeps its random values, and the
+     * log says so; heads for other tasks are ignored. Otherwise both are errors */
+    bool new_heads;
     an_model_weights weights; /* of a checkpoint */
     uint32_t reserved_weights;
 } an_init_options;
@@ -156,7 +164,8 @@ AN_API void an_init_options_init(an_init_options *options, size_t size);
 /* Loads them into a trainer that has not taken a step. Everything is checked before the first weight changes. */
 AN_API an_status an_trainer_init(an_trainer *trainer, const an_init_options *options);
 
-/* How mean and scale are made from the statistics of a feature. If all numbers of a feature are equal, they are the mean, and the scale is 1. */
+/* How mean and scale are made from the statistics of a feature. If all numbers of a feature are equal, they are the
+ * mean, and the scale is 1. */
 typedef enum an_scaling {
     AN_SCALING_STANDARD = 0, /* mean and deviation: numbers around 0, of deviation 1 */
     AN_SCALING_RANGE = 1,    /* the least number and the range: numbers from 0 to 1 */
@@ -169,14 +178,16 @@ typedef struct an_normalize_options {
     const an_features *inputs;  /* to take instead, as for a stream; their features must be the model's. NULL: none */
     const an_features *targets; /* the same */
     an_scaling input_scaling, target_scaling;
-    /* Of a stream: they are computed from the samples of the steps so far, each step with the same weight. The first step has those of its own samples. */
+    /* Of a stream: they are computed from the samples of the steps so far, each step with the same weight. The first
+     * step has those of its own samples. */
     bool running;
     uint8_t reserved[7];
 } an_normalize_options;
 AN_API void an_normalize_options_init(an_normalize_options *options, size_t size);
 
-/* Gives a model that was built with normalize_inputs or normalize_targets (models.h) its means, scales and ranges, before the first step. Constant features
- * become a note of the trainer. Every rank computes all of it, and all ranks must give the same options; the call is not collective. With `running`, it is also called for a run that was
+/* Gives a model that was built with normalize_inputs or normalize_targets (models.h) its means, scales and ranges,
+ * before the first step. Constant features become a note of the trainer. Every rank computes all of it, and all ranks
+ * must give the same options; the call is not collective. With `running`, it is also called for a run that was
  * resumed, whose states go on from those of the checkpoint. */
 AN_API an_status an_trainer_normalize(an_trainer *trainer, const an_normalize_options *options);
 
@@ -207,13 +218,15 @@ typedef struct an_evaluation {
 } an_evaluation;
 AN_API void an_evaluation_init(an_evaluation *evaluation, size_t size);
 
-/* Evaluates all samples of the evaluation dataset (or the first evaluation_samples), each once. Training is not affected. */
+/* Evaluates all samples of the evaluation dataset (or the first evaluation_samples), each once.
+ * Training is not affected. */
 AN_API an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation);
 /* The last evaluation of the run (run.h); after a resume, the one in the checkpoint. AN_ERR_STATE if there was none. */
 AN_API an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation);
 
-/* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2", "val_precision",
- * "val_recall", "val_f1", "val_auc", "val_margin". false: there is no such metric, or this model or this trainer does not have it. */
+/* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2",
+ * "val_precision", "val_recall", "val_f1", "val_auc", "val_margin". false: there is no such metric, or this model or
+ * this trainer does not have it. */
 AN_API bool an_evaluation_metric(const an_evaluation *evaluation, const char *name, double *value);
 
 /* Which metrics of evaluations are reported, by name. count 0: the loss, and those that suit the model. */
@@ -254,16 +267,19 @@ typedef struct an_trainer_info {
 AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
 
-/* A way to divide the state of a run among its ranks, and what it would take. A trainer of several ranks that is opened to inspect its plan, or with AN_SHARD_AUTO, has looked at all of them. */
+/* A way to divide the state of a run among its ranks, and what it would take. A trainer of several ranks that is
+ * opened to inspect its plan, or with AN_SHARD_AUTO, has looked at all of them. */
 typedef struct an_strategy {
     size_t size;
     const char *name; /* as ranks.shard has it */
-    const char *
-        reason; /* why AN_SHARD_AUTO takes it, or why it cannot be used; "": neither. Both texts are sentences without their full stops and live as long as the trainer */
+    /* why AN_SHARD_AUTO takes it, or why it cannot be used; "": neither. Both texts are sentences without their full
+     * stops and live as long as the trainer */
+    const char *reason;
     const char *room; /* what it needs, and what there is */
     int64_t sent;     /* bytes of messages in a step, by the rank that sends most */
-    int64_t
-        shared; /* bytes of other ranks' gradients in memory that ranks of a host share, read and written by the rank that moves most */
+    /* bytes of other ranks' gradients in memory that ranks of a host share, read and written by the rank that moves
+     * most */
+    int64_t shared;
     double seconds; /* of a step, estimated for the machine that the library was tuned on, to compare strategies */
     int rank;       /* that needs most memory */
     bool possible;  /* the leaves and options of this run allow it */
@@ -277,12 +293,13 @@ AN_API an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_s
 /* The memory of the rank that needs most; zeros if the strategy is not possible. */
 AN_API an_status an_strategy_memory_get(const an_trainer *trainer, an_shard shard, an_plan_memory *memory);
 
-/* XXH3-128 of the weights in canonical order, as 32 hexadecimal digits. Both hashes are collective if ranks divide the state (an_shard). */
+/* XXH3-128 of the weights in canonical order, as 32 hexadecimal digits. Both hashes are collective if ranks
+ * divide the state (an_shard). */
 enum { AN_HASH_TEXT = 33 };
 AN_API an_status an_trainer_weights_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
 
-/* XXH3-128 of everything that a run continues with: weights, moments, running statistics, the loss scale, the step, and the loss, rate,
- * norm and evaluations of every step so far. Times are not part of it. */
+/* XXH3-128 of everything that a run continues with: weights, moments, running statistics, the loss scale, the step, and
+ * the loss, rate, norm and evaluations of every step so far. Times are not part of it. */
 AN_API an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEXT]);
 
 /* The parts of a trainer. They belong to the trainer. */

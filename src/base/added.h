@@ -1,5 +1,5 @@
-/* What a program has added to a context by name: optimizers and metrics. The layers that use them know what their records are; this
- * list keeps a copy of each, so that the config, which is below those layers, can ask for names. */
+/* What a program has added to a context by name: optimizers and metrics. The layers that use them know what their
+ * records are; this list keeps a copy of each, so that the config, which is below those layers, can ask for names. */
 #ifndef AN_BASE_ADDED_H
 #define AN_BASE_ADDED_H
 
@@ -14,11 +14,12 @@ typedef struct an_added {
     _Alignas(max_align_t) char record[];
 } an_added;
 
-/* A letter, then letters, digits and underscores, lower case: what a config, a file of metrics and a tool can all read. */
+/* A letter, then letters, digits and underscores, lower case: what a config, a file of metrics and a tool can all
+ * read. */
 bool an_added_is_name(const char *name);
 
-/* Adds a copy of a record at the end of the list of its kind. The caller has checked that the name is a new one, and lets the
- * record's own name point to that of the item. */
+/* Adds a copy of a record at the end of the list of its kind. The caller has checked that the name is a new one, and
+ * lets the record's own name point to that of the item. */
 an_status an_added_add(an_context *ctx, an_added_kind kind, const char *name, const void *record, size_t bytes,
                        an_added **added);
 

@@ -68,22 +68,26 @@ struct an_context {
     /* What the thread that owns the context does between instructions and tasks: messages on their way. */
     an_progress_hook progress[AN_PROGRESS_KINDS];
     bool is_progressing;
-    /* Takes the gradients of a unit, which are complete, to exchange them with other ranks (the op exchange). NULL: more are to come. */
+    /* Takes the gradients of a unit, which are complete, to exchange them with other ranks (the op
+     * exchange). NULL: more are to come. */
     an_status (*exchange)(void *user, int64_t unit, an_status failed);
     void *exchange_user;
-    /* Waits for the weights of a unit, which other ranks have updated; AN_ALL_UNITS: for all. NULL: all weights are here. */
+    /* Waits for the weights of a unit, which other ranks have updated; AN_ALL_UNITS: for all. NULL: all weights are
+     * here. */
     an_status (*arrive)(void *user, int unit);
     void *arrive_user;
-    /* Weights in pieces, of which a program gathers a region (pass/shard.h) at a time: begins to fill its roots, NULL where it has none, and waits until they are filled. A region is
-     * waited for once for each of its roots. */
+    /* Weights in pieces, of which a program gathers a region (pass/shard.h) at a time: begins to fill its roots, NULL
+     * where it has none, and waits until they are filled. A region is waited for once for each of its roots. */
     an_status (*gather)(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS], an_status failed);
     an_status (*arrive_region)(void *user, int form, int region, an_status failed);
     void *gather_user;
-    /* Gradients in pieces: takes those of a unit, which are complete in `root`, and waits until `root` may be used for other things. */
+    /* Gradients in pieces: takes those of a unit, which are complete in `root`, and waits until `root` may
+     * be used for other things. */
     an_status (*scatter)(void *user, int unit, void *root, an_status failed);
     an_status (*scattered)(void *user, int unit, an_status failed);
     void *scatter_user;
-    /* The ranks that it trains with; NULL: this process only. What is known about them (comm/mesh.h), and who releases that. */
+    /* The ranks that it trains with; NULL: this process only. What is known about them (comm/mesh.h), and who
+     * releases that. */
     an_comm *communicator;
     struct an_mesh *mesh;
     void (*mesh_release)(an_context *ctx);
@@ -97,17 +101,19 @@ enum { AN_ALL_UNITS = -1, AN_NO_UNIT = -2 };
 /* The context without what layers above base give it: an_context_create (exec/context.c) adds its ops. */
 an_status an_context_begin(an_context **context, const an_context_options *given);
 
-/* What a context that has not computed yet gets once its ranks know of each other (comm/start.c). `threads` is at most what it began with; `crowded`: the ranks of this
- * host have more threads than processors. */
+/* What a context that has not computed yet gets once its ranks know of each other (comm/start.c). `threads` is at most
+ * what it began with; `crowded`: the ranks of this host have more threads than processors. */
 void an_context_set_threads(an_context *ctx, int threads, bool crowded);
 
-/* Threads do not survive fork. Whether this process is a child of the one that made the context; what a call that waits for threads of
- * the context must return there, and what one that computes must, which needs other threads only if the context has more than one. */
+/* Threads do not survive fork. Whether this process is a child of the one that made the context; what a call that waits
+ * for threads of the context must return there, and what one that computes must, which needs other threads only if
+ * the context has more than one. */
 bool an_context_is_forked(const an_context *ctx);
 an_status an_context_check_process(an_context *ctx);
 an_status an_context_check_threads(an_context *ctx);
 
-/* Moves messages on, if there are any; what that calls does not do it again. Only for the thread that owns the context. */
+/* Moves messages on, if there are any; what that calls does not do it again. Only for the thread that owns the
+ * context. */
 static inline void an_context_progress(an_context *ctx) {
     if (ctx->is_progressing) return;
     ctx->is_progressing = true;

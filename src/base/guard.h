@@ -1,8 +1,9 @@
 /* The floating-point environment of a public call.
  *
- * Every public function that touches a floating-point number begins with AN_GUARD: until it returns, its thread rounds to nearest,
- * flushes nothing to zero and traps nothing, and threads that it starts inherit that. The caller's environment, with its flags, is
- * put back at every return. Code of the caller (a hook, a callback, a log) is called in AN_HOST, in the caller's environment.
+ * Every public function that touches a floating-point number begins with AN_GUARD: until it returns, its thread rounds
+ * to nearest, flushes nothing to zero and traps nothing, and threads that it starts inherit that. The caller's
+ * environment, with its flags, is put back at every return. Code of the caller (a hook, a callback, a log) is called in
+ * AN_HOST, in the caller's environment.
  */
 #ifndef AN_BASE_GUARD_H
 #define AN_BASE_GUARD_H

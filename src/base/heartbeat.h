@@ -13,8 +13,8 @@ enum { AN_HEARTBEAT_OWNER = 0, AN_HEARTBEAT_NONE = -1 };
 /* The calling thread owns the context. */
 void an_heartbeat_start(an_heartbeat *heartbeat);
 
-/* The calling thread's own slot, until it is given back; AN_HEARTBEAT_NONE: there is no heartbeat, or no slot is left, and then what is
- * said there is not heard. The context's owner has AN_HEARTBEAT_OWNER. */
+/* The calling thread's own slot, until it is given back; AN_HEARTBEAT_NONE: there is no heartbeat, or no slot is left,
+ * and then what is said there is not heard. The context's owner has AN_HEARTBEAT_OWNER. */
 int an_heartbeat_slot_take(const an_context *ctx);
 void an_heartbeat_slot_give(const an_context *ctx, int slot);
 

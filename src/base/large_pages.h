@@ -4,8 +4,9 @@
 
 #include <stddef.h>
 
-/* Asks for them where `memory` is large and will be used as a whole: what streams through it then waits less for the translation of addresses. Only a hint, and only for
- * the system's own memory (an_context_uses_system_memory): an allocator that was given decides for itself. */
+/* Asks for them where `memory` is large and will be used as a whole: what streams through it then waits less for the
+ * translation of addresses. Only a hint, and only for the system's own memory (an_context_uses_system_memory): an
+ * allocator that was given decides for itself. */
 void an_prefer_large_pages(void *memory, size_t bytes);
 
 #endif

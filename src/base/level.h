@@ -16,7 +16,8 @@ enum { AN_LEVELS = 3 };
 enum { AN_LEVELS = 1 };
 #endif
 
-/* Which of the compiled files a context uses. AMX has no files of its own: its few functions lie beside those of avx512. */
+/* Which of the compiled files a context uses. AMX has no files of its own: its few functions lie beside those of
+ * avx512. */
 static inline int an_level_of(an_isa isa) {
     const int level = (int)isa - AN_ISA_BASE;
     return level < AN_LEVELS ? level : AN_LEVELS - 1;

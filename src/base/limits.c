@@ -183,7 +183,8 @@ typedef struct offer {
     const char *words;
 } offer;
 
-/* What limits this process most. Swap is slow, but what fits with it does fit. `held` is in what ulimit no longer leaves. */
+/* What limits this process most. Swap is slow, but what fits with it does fit. `held` is in what
+ * ulimit no longer leaves. */
 static offer find_least(const an_limits *l, int64_t held) {
     const offer offers[] = {
         {l->memory ? l->memory + l->swap : -1, l->others,

@@ -11,9 +11,10 @@ typedef struct an_limits {
     int64_t group_memory;                   /* the smallest limit of the cgroups around this process; 0: none */
     double group_processors;                /* the same of processors; 0: none */
     int64_t address_space, data;            /* what ulimit -v and ulimit -d still leave; -1: no limit */
-    uint64_t
-        group; /* a hash of the cgroup that has this limit of memory: processes of one host with the same share it */
-    /* Not read, but said by who compares: bytes that other ranks of a run need on this machine, and in this cgroup. ulimit is of a process, and they need none of it. */
+    /* a hash of the cgroup that has this limit of memory: processes of one host with the same share it */
+    uint64_t group;
+    /* Not read, but said by who compares: bytes that other ranks of a run need on this machine, and in this cgroup.
+     * ulimit is of a process, and they need none of it. */
     int64_t others, group_others;
 } an_limits;
 
@@ -25,8 +26,9 @@ void an_limits_read(const char *root, an_limits *limits);
 typedef enum an_limits_fit { AN_LIMITS_FITS, AN_LIMITS_TIGHT, AN_LIMITS_EXCEEDED } an_limits_fit;
 enum { AN_LIMITS_TEXT = 256 };
 
-/* Compares bytes that are planned, of which `held` may be allocated already, with the limits. EXCEEDED is certain: the machine, with its
- * swap, or a limit has less. TIGHT depends on what else runs. The text is a sentence without its full stop. */
+/* Compares bytes that are planned, of which `held` may be allocated already, with the limits. EXCEEDED is
+ * certain: the machine, with its swap, or a limit has less. TIGHT depends on what else runs. The text is a
+ * sentence without its full stop. */
 an_limits_fit an_limits_compare(const an_limits *limits, int64_t planned, int64_t held, char text[AN_LIMITS_TEXT]);
 
 /* "1.50 GiB" */

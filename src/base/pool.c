@@ -19,9 +19,9 @@
  * it is open; whoever finds none left closes it. */
 enum { OPEN = 1 << 30, ENDED = 1 << 29, CALLER_SLEEPS = 1 << 28 };
 
-/* A thread whose next region comes soon should be awake: one that spins begins within a microsecond, one that sleeps takes
- * about ten. A step's regions follow each other faster than this; what other programs lose to it is a small part of a
- * time slice (a millisecond or more). */
+/* A thread whose next region comes soon should be awake: one that spins begins within a microsecond, one that sleeps
+ * takes about ten. A step's regions follow each other faster than this; what other programs lose to it is a small part
+ * of a time slice (a millisecond or more). */
 static const double short_spin = 200e-6;
 enum { LOOKS = 8 }; /* between two looks at the clock */
 
@@ -175,8 +175,8 @@ bool an_pool_is_inside(void) {
 
 /* ---- starting and ending ---- */
 
-/* OpenMP's places hold for these threads too: a bound host thread would else keep all of them on its own place. Places that
- * are close come one after another; fewer threads than places are spread if that was asked for. */
+/* OpenMP's places hold for these threads too: a bound host thread would else keep all of them on its own place. Places
+ * that are close come one after another; fewer threads than places are spread if that was asked for. */
 static void set_place(pthread_attr_t *attributes, int number, int threads) {
     const omp_proc_bind_t bind = omp_get_proc_bind();
     const int places = omp_get_num_places(), own = omp_get_place_num();

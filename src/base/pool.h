@@ -19,7 +19,8 @@ typedef void an_task(void *user, int64_t index, int thread);
 /* A pool is made in memory of the caller's, aligned to AN_ALIGNMENT. Its threads start with its first region. */
 size_t an_pool_bytes(int threads);
 void an_pool_init(an_pool *pool, int threads);
-/* The processors are shared with other processes that compute: threads without work sleep at once, unless OMP_WAIT_POLICY says otherwise. Before the first region. */
+/* The processors are shared with other processes that compute: threads without work sleep at once, unless
+ * OMP_WAIT_POLICY says otherwise. Before the first region. */
 void an_pool_share_processors(an_pool *pool);
 /* Ends its threads. Not for a process forked from the one that started them: there they do not exist. */
 void an_pool_end(an_pool *pool);

@@ -1,5 +1,6 @@
-/* Q8_0, as GGUF files have it: 32 elements of a row share a scale in f16, which lies before their 32 numbers of 8 bits. A parameter of that type lies in memory as in
- * a file, row after row, so element e of a dense one is in block e ÷ 32. */
+/* Q8_0, as GGUF files have it: 32 elements of a row share a scale in f16, which lies before their 32
+ * numbers of 8 bits. A parameter of that type lies in memory as in a file, row after row, so element e
+ * of a dense one is in block e ÷ 32. */
 #ifndef AN_BASE_Q8_0_H
 #define AN_BASE_Q8_0_H
 
@@ -26,8 +27,8 @@ static inline float an_q8_0_value(const void *blocks, int64_t element) {
     return an_q8_0_scale(block) * (float)(int8_t)block[AN_Q8_0_SCALE_BYTES + element % AN_Q8_0_ELEMENTS];
 }
 
-/* `count` is a multiple of AN_Q8_0_ELEMENTS. Rounds as ggml and the gguf package for Python do. A block with a number that is not finite, or that is too large
- * for its scale, gets a scale that is not finite. */
+/* `count` is a multiple of AN_Q8_0_ELEMENTS. Rounds as ggml and the gguf package for Python do. A block with a number
+ * that is not finite, or that is too large for its scale, gets a scale that is not finite. */
 void an_q8_0_from_f32(const float *values, int64_t count, void *blocks);
 void an_q8_0_to_f32(const void *blocks, int64_t count, float *values);
 

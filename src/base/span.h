@@ -1,5 +1,5 @@
-/* What takes how long, for a host that asked for it (an_context_set_span). For what happens a few times in a step: without such a
- * host, each call only checks a pointer. */
+/* What takes how long, for a host that asked for it (an_context_set_span). For what happens a few times in a step:
+ * without such a host, each call only checks a pointer. */
 #ifndef AN_BASE_SPAN_H
 #define AN_BASE_SPAN_H
 

@@ -23,7 +23,8 @@ typedef struct {
     int64_t begin, end;
 } extent;
 
-/* The next bytes that are there, from run *run on, as far as they reach without a gap; *run is then the first run behind them. False: there are no more. */
+/* The next bytes that are there, from run *run on, as far as they reach without a gap; *run is then the first run
+ * behind them. False: there are no more. */
 static bool next_extent(const an_sparse *s, int *run, extent *e) {
     const int64_t page = system_page();
     bool found = false;

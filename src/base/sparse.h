@@ -1,7 +1,8 @@
 /* Memory on a grid of pages of which only some runs are there.
  *
- * Addresses are reserved for the whole grid, so a page has the same place whatever else is there, and nobody translates addresses. Touching a page that is
- * not there is a fault, never a wrong number. As with an_alloc, whoever releases it says again what was asked for, and nothing is stored.
+ * Addresses are reserved for the whole grid, so a page has the same place whatever else is there, and nobody translates
+ * addresses. Touching a page that is not there is a fault, never a wrong number. As with an_alloc, whoever releases it
+ * says again what was asked for, and nothing is stored.
  *
  * The memory is the system's own and not of the context's allocator, which cannot give addresses without memory. */
 #ifndef AN_BASE_SPARSE_H
@@ -18,10 +19,12 @@ typedef struct an_sparse {
     int run_count;
 } an_sparse;
 
-/* What an_sparse_alloc will count, to the byte: the system's pages that have a byte of a run. A pure function on one machine. */
+/* What an_sparse_alloc will count, to the byte: the system's pages that have a byte of a run. A pure
+ * function on one machine. */
 int64_t an_sparse_bytes(const an_sparse *sparse);
 
-/* *memory is where page 0 of the grid is, or would be; NULL for a grid without pages. What is there is zeros. *memory is untouched on error. */
+/* *memory is where page 0 of the grid is, or would be; NULL for a grid without pages. What is there is zeros.
+ * *memory is untouched on error. */
 an_status an_sparse_alloc(an_context *ctx, void **memory, const an_sparse *sparse);
 
 /* Releases what an_sparse_alloc gave for the same grid and runs, and sets the pointer to NULL. */

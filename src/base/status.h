@@ -1,4 +1,5 @@
-/* How errors travel: the failing place leaves a message on the context, and every function on the way up adds its frame.
+/* How errors travel: the failing place leaves a message on the context, and every function on the way up adds its
+ * frame.
  *
  * A function that can fail has a local `an_status status`, an `an_context *ctx` in sight (both macros use it) and one
  * label `fail:` that frees what it took and returns status.
@@ -55,8 +56,9 @@ void an_error_frame(an_context *ctx, const char *function, const char *file, int
 
 /* ---- pointers that a public function cannot do without ---- It names them before anything else:
  *
- *     AN_NEED(trainer, info);             returns AN_ERR_ARGUMENT if one is NULL, with "an_trainer_info_get: info is NULL" on the
- *                                         context of the first one, the handle; for the thread if the handle is NULL
+ *     AN_NEED(trainer, info);             returns AN_ERR_ARGUMENT if one is NULL, with "an_trainer_info_get: info is
+ *                                         NULL" on the context of the first one, the handle; for the thread if the
+ *                                         handle is NULL
  *     AN_NEED_IN(ctx, ctx, graph, path);  the same, with the message on ctx
  *     AN_NEED_OR(0, graph);               returns this value instead of a status; the message is the thread's
  */

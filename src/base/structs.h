@@ -1,7 +1,8 @@
-/* Public structs in both directions: a newer library serves an older program, and a newer program runs on an older library.
+/* Public structs in both directions: a newer library serves an older program, and a newer program runs on an older
+ * library.
  *
- * A call takes an option struct with an_x_read, which copies the caller's bytes over the library's defaults, and fills a struct of the caller's
- * with an_x_write. Nothing else looks at the caller's struct. */
+ * A call takes an option struct with an_x_read, which copies the caller's bytes over the library's defaults, and fills
+ * a struct of the caller's with an_x_write. Nothing else looks at the caller's struct. */
 #ifndef AN_BASE_STRUCTS_H
 #define AN_BASE_STRUCTS_H
 
@@ -41,14 +42,15 @@ static inline bool an_is_auto(double value) {
 
 /* Fills a struct of the caller's that has `size` bytes. */
 void an_struct_init(const an_struct *record, void *given, size_t size);
-/* own = what the caller gave, with the defaults of members that the caller does not know; NULL: all defaults. Refuses a struct that was not
- * initialized, and one that sets a member that this library does not have. */
+/* own = what the caller gave, with the defaults of members that the caller does not know; NULL: all defaults. Refuses a
+ * struct that was not initialized, and one that sets a member that this library does not have. */
 an_status an_struct_read(an_context *ctx, const an_struct *record, void *own, const void *given);
 /* Element `index` of an array of structs, as above. All elements have the size of the first. */
 an_status an_struct_read_at(an_context *ctx, const an_struct *record, void *own, const void *array, int64_t index);
 /* Writes own to the caller's struct, as much of it as the caller knows. Its size stays. */
 an_status an_struct_write(an_context *ctx, const an_struct *record, void *given, const void *own);
-/* Refuses a struct of the caller's that an_struct_write could not write to, before the work whose result it is to get. */
+/* Refuses a struct of the caller's that an_struct_write could not write to, before the work whose result it is to
+ * get. */
 an_status an_struct_check(an_context *ctx, const an_struct *record, const void *given);
 
 #define AN_STRUCT(type, ...)                                                                               \

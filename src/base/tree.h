@@ -29,8 +29,8 @@ static inline int an_tree_level(int64_t a, int64_t b) {
     return difference ? 63 - __builtin_clzll(difference) : -1;
 }
 
-/* Whether the two nodes on top are to be added before part `next` is begun. The caller adds the upper to the lower, calls
- * an_tree_added, and asks again. */
+/* Whether the two nodes on top are to be added before part `next` is begun. The caller adds the upper to the lower,
+ * calls an_tree_added, and asks again. */
 static inline int an_tree_must_add(const an_tree *tree, int64_t next) {
     const int top = tree->count - 1;
     return top > 0 && an_tree_level(tree->parts[top - 1], tree->parts[top]) < an_tree_level(tree->parts[top], next);

@@ -1,4 +1,5 @@
-/* One rank gives up, and all know. Every context keeps a receive posted for that, from any rank, and every wait looks at it. */
+/* One rank gives up, and all know. Every context keeps a receive posted for that, from any rank, and every wait
+ * looks at it. */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +28,8 @@ void an_abort_end(an_context *ctx) {
         if (an_comm_is_pending(&mesh->departures[i])) mesh->comm->cancel(mesh->comm, &mesh->departures[i]);
 }
 
-/* Tests what is still on its way; how many that is. A rank that cannot be reached is given up: it is no news that something is wrong. */
+/* Tests what is still on its way; how many that is. A rank that cannot be reached is given up: it is no news
+ * that something is wrong. */
 static int departing(an_mesh *mesh) {
     int count = 0;
     for (int i = 0; i < mesh->comm->ranks; i++) {

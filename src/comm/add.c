@@ -67,7 +67,8 @@ typedef struct work {
     size_t strip; /* bytes that are added at a time */
 } work;
 
-/* Nodes that wait for their right neighbour: where each is, and room for a strip of each that is not in memory: a sum, or a source that was loaded. */
+/* Nodes that wait for their right neighbour: where each is, and room for a strip of each that is not in memory: a
+ * sum, or a source that was loaded. */
 typedef struct stack {
     const char *nodes[AN_FOREST_MOST + 1];
     _Alignas(AN_ALIGNMENT) char sums[SUMS_BYTES];

@@ -1,4 +1,5 @@
-/* The binomial tree over ranks 0 … ranks - 1: whose message goes to whom. Rank 0 is its root, and every subtree is a range of neighbouring ranks. */
+/* The binomial tree over ranks 0 … ranks - 1: whose message goes to whom. Rank 0 is its root, and every subtree is a
+ * range of neighbouring ranks. */
 #ifndef AN_COMM_BINOMIAL_H
 #define AN_COMM_BINOMIAL_H
 

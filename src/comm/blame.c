@@ -168,7 +168,8 @@ static bool is_same_call(const an_rank_state *a, const an_rank_state *b) {
     return a->collectives == b->collectives && a->hash == b->hash;
 }
 
-/* The smallest first, as it is where the mistake is sought; of equal ones that of the lowest rank. More groups than there is room for are not listed. */
+/* The smallest first, as it is where the mistake is sought; of equal ones that of the lowest rank. More groups than
+ * there is room for are not listed. */
 static int find_groups(const table *t, group groups[GROUPS]) {
     int count = 0;
     for (int i = 0; i < t->count; i++) {

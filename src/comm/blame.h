@@ -23,8 +23,8 @@ typedef struct an_blame {
 
 /* States of different ranks, in the order of ranks, each with `silent` as of now. O(count).
  *
- * Ranks are blamed if they are silent, still or gone for `report_after` seconds while another waits, or if no rank at all makes progress. A rank that is slow makes progress, and
- * as long as one does, the others are not compared. */
+ * Ranks are blamed if they are silent, still or gone for `report_after` seconds while another waits, or if no rank at
+ * all makes progress. A rank that is slow makes progress, and as long as one does, the others are not compared. */
 void an_blame_find(const an_rank_state *const *states, int count, double report_after, an_blame *blame);
 
 #endif

@@ -2,8 +2,9 @@
 
 #include "base/integer.h"
 
-/* The largest nodes are halved until there is one for each rank: all nodes of one level, and the last few of them in two. So the largest rank has as few leaves as subtrees
- * allow. The very last node cannot be halved if it has leaves in its left half only. */
+/* The largest nodes are halved until there is one for each rank: all nodes of one level, and the last few of them in
+ * two. So the largest rank has as few leaves as subtrees allow. The very last node cannot be halved if it has
+ * leaves in its left half only. */
 static an_leaf_range subtree_range(const an_borders *b, int rank) {
     int64_t size = 1;
     while (an_divide_up(b->leaves, size) > b->ranks) size *= 2;
@@ -46,7 +47,8 @@ an_border_cost an_borders_cost(const an_borders *borders) {
         c.most_leaves = an_larger(c.most_leaves, range.end - range.begin);
         c.most_nodes = an_larger(c.most_nodes, nodes);
     }
-    /* of a rank with m nodes: m · others pieces are sent and all - m received; then its sum goes to all others, and theirs come. The most of it where m is largest */
+    /* of a rank with m nodes: m · others pieces are sent and all - m received; then its sum goes to all others, and
+     * theirs come. The most of it where m is largest */
     if (others > 0) c.most_traffic = c.most_nodes * others + (all - c.most_nodes) + 2 * others;
     c.cost = c.most_leaves * AN_LEAF_COST * borders->ranks + c.most_traffic;
     return c;

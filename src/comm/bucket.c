@@ -14,8 +14,8 @@ static bool is_windowed(const an_exchange *x, int round) {
     return round == 0 && x->host_ranks > 1;
 }
 
-/* ---- the staging ---- For each round: the nodes of others, node after node; then, unless the sum is complete, the nodes after the round. A node has the pages that this rank holds, in
- * the order of cells. */
+/* ---- the staging ---- For each round: the nodes of others, node after node; then, unless the sum is complete, the
+ * nodes after the round. A node has the pages that this rank holds, in the order of cells. */
 
 static an_round_nodes nodes_of(const an_exchange *x, int round) {
     return (an_round_nodes){x->rounds[round].nodes, x->rounds[round].all};
@@ -143,7 +143,8 @@ static int host_first(const an_exchange *x) {
     return x->rank - x->window.host->rank;
 }
 
-/* A flat gradient of another rank of the host, in its part of the window. Its place was written by another process, so it is looked at before it is used. */
+/* A flat gradient of another rank of the host, in its part of the window. Its place was written by another process,
+ * so it is looked at before it is used. */
 static an_status find_in_window(an_exchange *x, const an_bucket *b, int group, int node, int64_t page, void **at) {
     an_context *ctx = x->ctx;
     char *part = (char *)an_window_part(&x->window, group);
@@ -174,7 +175,8 @@ static bool all_have_returned(const an_exchange *x, const an_bucket *b) {
 
 /* ---- adding ---- */
 
-/* The places of the sum: here, and where the others of the host want it, unless its owner keeps it or further rounds come before it is complete. */
+/* The places of the sum: here, and where the others of the host want it, unless its owner keeps it or further rounds
+ * come before it is complete. */
 static an_status find_outputs(an_exchange *x, an_bucket *b, const an_page_range *own, int64_t kept, int *copies) {
     an_context *ctx = x->ctx;
     const an_exchange_round *r = &x->rounds[b->round];

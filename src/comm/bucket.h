@@ -1,4 +1,5 @@
-/* One bucket of a reduction on its way through the rounds of its schedule: each call moves it on as far as messages have come. */
+/* One bucket of a reduction on its way through the rounds of its schedule: each call moves it on as
+ * far as messages have come. */
 #ifndef AN_COMM_BUCKET_H
 #define AN_COMM_BUCKET_H
 
@@ -50,7 +51,8 @@ typedef struct an_bucket {
     int room, receives, sends;
 } an_bucket;
 
-/* The staging, in pages, and the requests that a bucket of these pages needs at most; its traffic is added to the cost. */
+/* The staging, in pages, and the requests that a bucket of these pages needs at most; its traffic is added to the
+ * cost. */
 void an_bucket_measure(const an_exchange *exchange, const an_page_range *pages, const an_part *part, int64_t *staging,
                        int *requests, an_reduction_cost *cost);
 

@@ -1,4 +1,5 @@
-/* The public collectives, on messages between two ranks. They are for a program's own numbers: training has its own exchanges. */
+/* The public collectives, on messages between two ranks. They are for a program's own numbers:
+ * training has its own exchanges. */
 #include <string.h>
 
 #include "anneal/ranks.h"
@@ -224,7 +225,8 @@ static an_status add_up(an_context *ctx, const scatter *s, const char *mine, siz
     return AN_OK;
 }
 
-/* Every rank sends each of the others its block, and adds up the blocks of its own: nothing is sent twice. O(ranks) messages. */
+/* Every rank sends each of the others its block, and adds up the blocks of its own: nothing is sent
+ * twice. O(ranks) messages. */
 an_status an_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype,
                             an_reduce_kind kind) {
     AN_NEED_IN(ctx, ctx);

@@ -13,8 +13,8 @@
 #include "comm/binomial.h"
 #include "comm/mesh.h"
 
-/* A wait spins for as long as a message between caches takes, then lets others have the core. Where ranks outnumber cores it then sleeps, as the system may give
- * a core that was yielded back to who yielded it. */
+/* A wait spins for as long as a message between caches takes, then lets others have the core. Where ranks outnumber
+ * cores it then sleeps, as the system may give a core that was yielded back to who yielded it. */
 static const double seconds_to_spin = 50e-6, seconds_to_yield = 1e-3;
 enum { NANOSECONDS_OF_SLEEP = 50000 };
 
@@ -72,7 +72,8 @@ an_status an_comm_receive(an_context *ctx, an_comm *comm, void *bytes, size_t co
                    count, an_comm_rank_of_all(ctx, comm, from), comm->note, comm->name);
 }
 
-/* Stops at the first that is not done: a test of one moves the others on as well. `what` is waited for (NULL: nothing is). */
+/* Stops at the first that is not done: a test of one moves the others on as well. `what` is waited for (NULL:
+ * nothing is). */
 static an_status test(an_context *ctx, an_comm *comm, an_comm_request *requests, int count, bool *done,
                       const char *what) {
     *done = true;

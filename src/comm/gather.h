@@ -1,14 +1,19 @@
-/* The weights that ranks own, on every rank: pieces go from their owners to all others, unit by unit, and nothing blocks.
+/* The weights that ranks own, on every rank: pieces go from their owners to all others, unit by unit, and nothing
+ * blocks.
  *
- * A unit is a range of pages, such as those of a block. Each rank owns a piece of it (comm/pieces.h). What is gathered of a unit is a list of runs of its pages, in one of several
- * channels: buffers of different element sizes, such as masters and copies of low precision. Of each run, a rank sends what lies in its piece, from where it is to where it goes: nothing is staged.
+ * A unit is a range of pages, such as those of a block. Each rank owns a piece of it (comm/pieces.h). What is gathered
+ * of a unit is a list of runs of its pages, in one of several channels: buffers of different element sizes, such as
+ * masters and copies of low precision. Of each run, a rank sends what lies in its piece, from where it is to where it
+ * goes: nothing is staged.
  *
- * Ranks of one host can share memory: if what they own lies in a window, nobody sends. A rank publishes that its pieces are complete, and the others copy them.
+ * Ranks of one host can share memory: if what they own lies in a window, nobody sends. A rank publishes that its pieces
+ * are complete, and the others copy them.
  *
- * A step: an_gathering_publish after the update; an_gathering_start for each unit, in the same order on all ranks; an_gathering_wait before the first reader of each unit; an_gathering_finish
- * before the next update.
+ * A step: an_gathering_publish after the update; an_gathering_start for each unit, in the same order on all ranks;
+ * an_gathering_wait before the first reader of each unit; an_gathering_finish before the next update.
  *
- * A unit costs each rank O(ranks) messages, and requests in memory for them. With many hosts, the sharding `hybrid` keeps the ranks of a gathering few. */
+ * A unit costs each rank O(ranks) messages, and requests in memory for them. With many hosts, the sharding `hybrid`
+ * keeps the ranks of a gathering few. */
 #ifndef AN_COMM_GATHER_H
 #define AN_COMM_GATHER_H
 
@@ -51,14 +56,16 @@ typedef struct an_gather_options {
     size_t window_at[AN_GATHER_CHANNELS]; /* src in this rank's part: multiples of AN_ALIGNMENT */
 } an_gather_options;
 
-/* What a rank tells the others in the window. It begins as zeros. A later gathering in the same window goes on with its counters, so that it cannot mistake old ones for its own. */
+/* What a rank tells the others in the window. It begins as zeros. A later gathering in the same window goes on with
+ * its counters, so that it cannot mistake old ones for its own. */
 typedef struct an_gather_head {
     an_window_counter published;         /* how often this rank's pieces were complete */
     an_window_counter read;              /* units that this rank has read from all others */
     uint64_t places[AN_GATHER_CHANNELS]; /* window_at: where in this part src lies */
 } an_gather_head;
 
-/* What a gathering takes, to the byte, and what it moves if each unit is started once. A pure function: no rank is asked. */
+/* What a gathering takes, to the byte, and what it moves if each unit is started once. A pure
+ * function: no rank is asked. */
 typedef struct an_gather_cost {
     size_t bytes;                     /* allocated through the context */
     int64_t sent, received, messages; /* bytes by messages, and how many were sent */
@@ -68,8 +75,8 @@ typedef struct an_gather_cost {
 /* `host_ranks`: the ranks of a host that share a window; it is used if they are all ranks. 1: none. */
 an_gather_cost an_gather_predict(const an_gather_options *options, int rank, int ranks, int host_ranks);
 
-/* Not collective, but every rank must have the same options, apart from its places in the window. One gathering at a time may have units under way on a communicator, and in a head. The context
- * must have the host's memory. */
+/* Not collective, but every rank must have the same options, apart from its places in the window. One gathering at a
+ * time may have units under way on a communicator, and in a head. The context must have the host's memory. */
 an_status an_gathering_create(an_gathering **gathering, an_context *ctx, an_comm *comm,
                               const an_gather_options *options);
 void an_gathering_destroy(an_gathering **gathering);
@@ -77,19 +84,25 @@ void an_gathering_destroy(an_gathering **gathering);
 /* What was moved so far, as it was counted when it was; the memory is that of an_gather_predict. */
 an_gather_cost an_gathering_count(const an_gathering *gathering);
 
-/* The pieces of this rank are complete, in src of all channels, and stay as they are until an_gathering_finish. Once after each update, before the first start. */
+/* The pieces of this rank are complete, in src of all channels, and stay as they are until an_gathering_finish. Once
+ * after each update, before the first start. */
 an_status an_gathering_publish(an_gathering *gathering);
-/* Begins to gather one unit: this rank's piece of each run goes from src to every other rank, theirs come to dst. Own pages are copied where src and dst are different places, which must
- * not overlap. src[channel] and dst[channel] are only looked at for channels that the unit uses; with a window, src is in it. dst is the gathering's until the unit has come. Returns at once.
- * Units are started in the same order on all ranks. A unit that has come may be started again. */
+/* Begins to gather one unit: this rank's piece of each run goes from src to every other rank, theirs come to dst.
+ * Own pages are copied where src and dst are different places, which must not overlap. src[channel] and
+ * dst[channel] are only looked at for channels that the unit uses; with a window, src is in it. dst is the
+ * gathering's until the unit has come. Returns at once. Units are started in the same order on all ranks. A
+ * unit that has come may be started again. */
 an_status an_gathering_start(an_gathering *gathering, int unit, const void *const *src, void *const *dst);
-/* Moves on what is under way and returns: it never waits, but copies what has come, some megabytes at most. Called between kernels, on the thread that uses the context. */
+/* Moves on what is under way and returns: it never waits, but copies what has come, some megabytes at most. Called
+ * between kernels, on the thread that uses the context. */
 an_status an_gathering_progress(an_gathering *gathering);
 /* Until all of this unit, as it was started last, is in dst. Returns at once for a unit that was never started. */
 an_status an_gathering_wait(an_gathering *gathering, int unit);
-/* Until all units that were started have come, and the other ranks have what they need from this one: then src may change. */
+/* Until all units that were started have come, and the other ranks have what they need from this one: then src may
+ * change. */
 an_status an_gathering_finish(an_gathering *gathering);
-/* Gives up what is under way. Other ranks must be told (an_comm_abort): they wait for it. If there was something, the gathering cannot be used any more. */
+/* Gives up what is under way. Other ranks must be told (an_comm_abort): they wait for it. If there was something,
+ * the gathering cannot be used any more. */
 void an_gathering_cancel(an_gathering *gathering);
 
 #endif

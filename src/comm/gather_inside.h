@@ -1,4 +1,5 @@
-/* What the files of a gathering share: the ranks, and one unit on its way (gather_slot.c), which each call moves on as far as messages, or versions in the window, have come. */
+/* What the files of a gathering share: the ranks, and one unit on its way (gather_slot.c), which each call moves on
+ * as far as messages, or versions in the window, have come. */
 #ifndef AN_COMM_GATHER_INSIDE_H
 #define AN_COMM_GATHER_INSIDE_H
 
@@ -32,7 +33,8 @@ typedef struct an_gather_slot {
     char *dst[AN_GATHER_CHANNELS];
     bool has_come; /* all of it is in dst */
     bool is_busy;  /* … or this rank's messages are not gone yet */
-    /* What is copied next. Ranks are counted from this one on: 0 is itself, and the others begin with its neighbour, so that they do not all read from the same one. */
+    /* What is copied next. Ranks are counted from this one on: 0 is itself, and the others begin with its neighbour,
+     * so that they do not all read from the same one. */
     int next_rank, next_run;
     size_t copied;             /* bytes of this run of this rank */
     an_comm_request *requests; /* receives from the front, sends from the back */

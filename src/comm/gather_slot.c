@@ -132,7 +132,8 @@ static void copy_some(void *user, int64_t index, int thread) {
     memcpy(c->dst + at, c->src + at, (size_t)an_smaller(TASK_BYTES, (int64_t)(c->bytes - at)));
 }
 
-/* A segment of another rank, in its part of the window. Its place was written by another process, so it is looked at before it is used. */
+/* A segment of another rank, in its part of the window. Its place was written by another process, so it is
+ * looked at before it is used. */
 static an_status find_in_window(const an_gather_peers *p, const segment *s, int rank, const char **at) {
     an_context *ctx = p->ctx;
     const uint64_t place = __atomic_load_n(&an_gather_head_of(p, rank)->places[s->channel], __ATOMIC_RELAXED);
@@ -165,7 +166,8 @@ static an_status copy_segment(an_gather_peers *p, an_gather_slot *slot, int from
     return AN_OK;
 }
 
-/* All ranks publish as often as this one, and their next version comes only after this rank has said that it has read this one. */
+/* All ranks publish as often as this one, and their next version comes only after this rank has said
+ * that it has read this one. */
 static bool has_published(const an_gather_peers *p, int rank, uint64_t version) {
     return an_window_read(&an_gather_head_of(p, rank)->published) >= version;
 }

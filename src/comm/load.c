@@ -65,7 +65,8 @@ static an_status open_plugin(const library *l, const an_comm_plugin **plugin) {
 
 /* ---- which one ---- */
 
-/* The text that the process's MPI says about itself, as far as its first line. A host may have loaded its MPI where other libraries do not see it; then the file tells. */
+/* The text that the process's MPI says about itself, as far as its first line. A host may have loaded its MPI where
+ * other libraries do not see it; then the file tells. */
 static bool find_loaded(char text[LIBRARY_TEXT]) {
     int length = 0;
     int (*get)(char *, int *) = NULL;

@@ -4,8 +4,8 @@
 
 #include "anneal/experimental.h"
 
-/* A duplicate of the MPI communicator that has this Fortran handle, by the plugin for the MPI that this process has loaded. Errors are the calling thread's: there is no
- * context yet. */
+/* A duplicate of the MPI communicator that has this Fortran handle, by the plugin for the MPI that this process has
+ * loaded. Errors are the calling thread's: there is no context yet. */
 an_status an_comm_create_mpi(an_comm **comm, int handle);
 
 #endif

@@ -62,7 +62,8 @@ static void merge_processors(void *user, void *record, const void *next) {
     CPU_OR((cpu_set_t *)record, (cpu_set_t *)record, (const cpu_set_t *)next);
 }
 
-/* Ranks may be bound to a core each, or all to the same few: what counts is how many there are for all of them together. */
+/* Ranks may be bound to a core each, or all to the same few: what counts is how many there are for all of them
+ * together. */
 static an_status count_processors(an_context *ctx) {
     an_mesh *mesh = ctx->mesh;
     cpu_set_t processors, received;

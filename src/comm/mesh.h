@@ -1,5 +1,5 @@
-/* The ranks of a context: its communicators, and what is known about messages between them. It hangs off the context, so contexts of one process have nothing in
- * common. */
+/* The ranks of a context: its communicators, and what is known about messages between them. It hangs off the context,
+ * so contexts of one process have nothing in common. */
 #ifndef AN_COMM_MESH_H
 #define AN_COMM_MESH_H
 
@@ -40,8 +40,9 @@ typedef struct an_mesh {
 const char *an_comm_mistake(const an_comm *comm);
 /* The ranks of ctx->communicator; NULL: of this process alone. Collective over them, and may block. */
 an_status an_mesh_begin(an_context *ctx);
-/* What the ranks settle before their contexts compute anything: the instruction level, which is the lowest of all ranks where it is automatic, the threads of
- * each (launch/rank_threads.h), and whether those of a host share memory. Collective. */
+/* What the ranks settle before their contexts compute anything: the instruction level, which is the lowest of
+ * all ranks where it is automatic, the threads of each (launch/rank_threads.h), and whether those of a host
+ * share memory. Collective. */
 an_status an_start_agree(an_context *ctx, const an_context_options *given);
 /* The context owns its communicator from now on. */
 void an_mesh_own(an_context *ctx);

@@ -1,7 +1,8 @@
 /* Which pages of a unit belong to which rank, where the parameters, gradients or moments are divided.
  *
- * Piece q belongs to rank (q + turn) mod P. The turn of a unit is its number: blocks are alike, and if rank q had piece q of each, what is special in one of them (biases and norms, which ops
- * read in f32 beside low copies) would be special on the same ranks in all of them. With turns, every rank has each piece of some block. */
+ * Piece q belongs to rank (q + turn) mod P. The turn of a unit is its number: blocks are alike, and if rank q had piece
+ * q of each, what is special in one of them (biases and norms, which ops read in f32 beside low copies) would be
+ * special on the same ranks in all of them. With turns, every rank has each piece of some block. */
 #ifndef AN_COMM_PIECES_H
 #define AN_COMM_PIECES_H
 
@@ -13,7 +14,8 @@ static inline int an_piece_number(int turn, int rank, int ranks) {
     return number < 0 ? number + ranks : number;
 }
 
-/* Piece q of P of a unit of N pages: ⌊q·N/P⌋ … ⌊(q+1)·N/P⌋ - 1 of it. It is empty on some ranks if there are fewer pages than ranks. */
+/* Piece q of P of a unit of N pages: ⌊q·N/P⌋ … ⌊(q+1)·N/P⌋ - 1 of it. It is empty on some ranks if there
+ * are fewer pages than ranks. */
 static inline an_page_range an_piece(const an_page_range *unit, int turn, int rank, int ranks) {
     /* q·N may not fit in 64 bits: N is taken as a multiple of P and a rest. */
     const int64_t pages = unit->end - unit->begin, each = pages / ranks, rest = pages % ranks;

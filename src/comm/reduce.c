@@ -55,7 +55,8 @@ static int64_t buckets_of(const an_reduction_unit *unit, int64_t bucket_pages) {
     return an_divide_up(pages, an_even_part(pages, bucket_pages));
 }
 
-/* The pages of a bucket: all but the last of a unit are equal. If owners keep the sums, the same slice of each rank's piece of the unit. */
+/* The pages of a bucket: all but the last of a unit are equal. If owners keep the sums, the same slice of each
+ * rank's piece of the unit. */
 static an_page_range bucket_at(const an_reduction_unit *unit, int64_t bucket_pages, bool scatters, int64_t index,
                                an_part *part) {
     const int64_t pages = an_even_part(unit->pages.end - unit->pages.begin, bucket_pages);

@@ -1,10 +1,13 @@
-/* The sum of all ranks' gradients, with the bits of one process: runs the exchanges of comm/schedule.h and never blocks. Every rank gets all of it, or each the pieces that it owns.
+/* The sum of all ranks' gradients, with the bits of one process: runs the exchanges of comm/schedule.h and never
+ * blocks. Every rank gets all of it, or each the pieces that it owns.
  *
- * A unit is a run of pages that is reduced as soon as its gradients are complete, such as those of a block. It is cut into buckets of a few MiB, of which some are on their way at a
- * time: while one waits for messages, another is added. All ranks start the same units in the same order.
+ * A unit is a run of pages that is reduced as soon as its gradients are complete, such as those of a block. It is cut
+ * into buckets of a few MiB, of which some are on their way at a time: while one waits for messages, another is added.
+ * All ranks start the same units in the same order.
  *
- * Ranks of one host can share memory: if the reduction has allocated the gradients (`buffers`), owners read their pages where the other ranks of the host have computed them,
- * and write the sum where it belongs. Then nothing is copied and nothing is staged; the ranks tell each other by counters how far they are. */
+ * Ranks of one host can share memory: if the reduction has allocated the gradients (`buffers`), owners read their pages
+ * where the other ranks of the host have computed them, and write the sum where it belongs. Then nothing is copied
+ * and nothing is staged; the ranks tell each other by counters how far they are. */
 #ifndef AN_COMM_REDUCE_H
 #define AN_COMM_REDUCE_H
 
@@ -26,19 +29,23 @@ typedef struct an_reduction_options {
     int64_t pages;      /* of a flat gradient: AN_PAGE elements each */
     const an_reduction_unit *units;
     int unit_count;
-    int buffers; /* flat gradients that the reduction allocates (an_reduction_buffer); 0: the caller has its own, and no memory is shared */
-    bool
-        scatters; /* each rank keeps the sums of its own pieces of the units, and nothing is returned. One round: O(ranks) messages for each bucket */
+    /* flat gradients that the reduction allocates (an_reduction_buffer); 0: the caller has its own, and no memory is
+     * shared */
+    int buffers;
+    /* each rank keeps the sums of its own pieces of the units, and nothing is returned. One round: O(ranks) messages
+     * for each bucket */
+    bool scatters;
     bool uses_window;    /* share them between the ranks of a host, if the communicator and the system can */
     size_t bucket_bytes; /* at most; 0: AN_BUCKET_BYTES, or more with many ranks */
     int in_flight;       /* buckets on their way at a time, 1 to AN_MOST_IN_FLIGHT; 0: AN_BUCKETS_IN_FLIGHT */
-    const int *
-        radices; /* of rounds, `rounds` of them; NULL: an_rounds_make's own. With a window, the first round is the host */
+    /* of rounds, `rounds` of them; NULL: an_rounds_make's own. With a window, the first round is the host */
+    const int *radices;
     int rounds;
 } an_reduction_options;
 
-/* Small buckets stay in a core's cache from their arrival until they are added; large ones wait less often for other ranks, which counts where other processes have the cores. With many
- * ranks, messages should not cost more than their bytes. docs/evidence/reduce.md has what was measured. */
+/* Small buckets stay in a core's cache from their arrival until they are added; large ones wait less often for other
+ * ranks, which counts where other processes have the cores. With many ranks, messages should not cost more than
+ * their bytes. docs/evidence/reduce.md has what was measured. */
 enum {
     AN_BUCKET_BYTES = 4 << 20,
     AN_BUCKET_BYTES_OF_RANK = 64 << 10, /* with many ranks: so much for each of them */
@@ -54,7 +61,8 @@ static inline int64_t an_bucket_most_bytes(size_t given, int ranks) {
     return an_smaller(an_larger(AN_BUCKET_BYTES, most), AN_MOST_BUCKET_BYTES);
 }
 
-/* What a reduction takes, to the byte, and what it moves if each unit is started once. A pure function: no rank is asked. */
+/* What a reduction takes, to the byte, and what it moves if each unit is started once. A pure
+ * function: no rank is asked. */
 typedef struct an_reduction_cost {
     size_t bytes;                     /* allocated through the context: tables and staging */
     size_t buffer_bytes;              /* of the flat gradients: in the window, or through the context */
@@ -63,13 +71,15 @@ typedef struct an_reduction_cost {
     int64_t read, written; /* bytes of other ranks' gradients that this rank has read and written in the window */
 } an_reduction_cost;
 
-/* How many of the ranks of a host share a window: 1 if there is none. Sums that their owners keep go through one only if all ranks are on one host. */
+/* How many of the ranks of a host share a window: 1 if there is none. Sums that their owners keep go through one
+ * only if all ranks are on one host. */
 int an_reduction_shares(const an_reduction_options *options, int host_ranks);
 /* `host_ranks`: the ranks of a host that share a window; 1: none. */
 an_reduction_cost an_reduction_predict(const an_reduction_options *options, int rank, int host_ranks);
 
-/* Collective, at the start: ranks agree whether there is a window (an_host_ranks), and may block. If there can be none, that is logged, and messages are used. With one rank there is nothing to do, and
- * the object does nothing. The context must have the host's memory. */
+/* Collective, at the start: ranks agree whether there is a window (an_host_ranks), and may block. If there can be none,
+ * that is logged, and messages are used. With one rank there is nothing to do, and the object does nothing. The
+ * context must have the host's memory. */
 an_status an_reduction_create(an_reduction **reduction, an_context *ctx, an_comm *comm,
                               const an_reduction_options *options);
 /* Collective if there is a window and no rank has given up. */
@@ -84,10 +94,14 @@ int an_reduction_host_ranks(const an_reduction *reduction);
 /* Bytes so far, as they were counted when they were moved; the memory is that of an_reduction_predict. */
 an_reduction_cost an_reduction_count(const an_reduction *reduction);
 
-/* Begins to add one unit. nodes[i]: the flat gradient of this rank's i-th tree node; dst: where the sum goes, a flat gradient that may be one of them. Both stay as they are, in the pages of this unit,
- * until an_reduction_finish. If owners keep the sums, only the pages of this rank's piece of the unit are written. With a window they are buffers of the reduction. Returns at once. Each unit is started once before an_reduction_finish, in the same order on all ranks. */
+/* Begins to add one unit. nodes[i]: the flat gradient of this rank's i-th tree node; dst: where the sum goes, a
+ * flat gradient that may be one of them. Both stay as they are, in the pages of this unit, until
+ * an_reduction_finish. If owners keep the sums, only the pages of this rank's piece of the unit are written.
+ * With a window they are buffers of the reduction. Returns at once. Each unit is started once before
+ * an_reduction_finish, in the same order on all ranks. */
 an_status an_reduction_start(an_reduction *reduction, int unit, void *const *nodes, void *dst);
-/* Moves on what is under way and returns: it never waits, but adds what has come, one bucket at most. Called between kernels, on the thread that uses the context. */
+/* Moves on what is under way and returns: it never waits, but adds what has come, one bucket at most. Called between
+ * kernels, on the thread that uses the context. */
 an_status an_reduction_progress(an_reduction *reduction);
 /* Until all units that were started are done. */
 an_status an_reduction_finish(an_reduction *reduction);

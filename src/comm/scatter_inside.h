@@ -1,4 +1,5 @@
-/* What the files of a scattering share: the ranks with the stacks of their pieces, one bucket on its way (scatter_bucket.c), which each call moves on as far as messages have come, and the scattering itself. */
+/* What the files of a scattering share: the ranks with the stacks of their pieces, one bucket on its way
+ * (scatter_bucket.c), which each call moves on as far as messages have come, and the scattering itself. */
 #ifndef AN_COMM_SCATTER_INSIDE_H
 #define AN_COMM_SCATTER_INSIDE_H
 

@@ -9,7 +9,8 @@ an_rounds an_rounds_make(const an_borders *borders, const int *radices, int roun
     int radix = ranks;
     if (!radices &&
         ranks >
-            AN_MOST_RADIX) { /* the smallest power of two, so that groups are subtrees, with which the fewest rounds will do */
+            /* the smallest power of two, so that groups are subtrees, with which the fewest rounds will do */
+            AN_MOST_RADIX) {
         int bits = 1, fewest = 1;
         while (((int64_t)1 << bits) < ranks) bits++;
         for (int64_t reach = AN_MOST_RADIX; reach < ranks; reach *= AN_MOST_RADIX) fewest++;
@@ -82,8 +83,8 @@ typedef struct holding {
 
 static holding find_holding(const an_rounds *s, const an_page_range *bucket, int level, int first, int64_t page);
 
-/* The cell around `page` of the groups of `level` that the group of the next level, which begins at rank `first`, consists of. All of them but the last have the
- * same borders between pages, so two are looked at. */
+/* The cell around `page` of the groups of `level` that the group of the next level, which begins at rank `first`,
+ * consists of. All of them but the last have the same borders between pages, so two are looked at. */
 static an_cell find_cell(const an_rounds *s, const an_page_range *bucket, int level, int first, int64_t page) {
     const int size = s->sizes[level], ranks = group_ranks(s, first, level + 1);
     const int groups = (int)an_divide_up(ranks, size), last_first = first + (groups - 1) * size;
@@ -98,7 +99,8 @@ static an_cell find_cell(const an_rounds *s, const an_page_range *bucket, int le
     return cell;
 }
 
-/* At most as deep as there are rounds; a group in which all are full looks at one of them, so it is O(rounds²) and not 2^rounds. */
+/* At most as deep as there are rounds; a group in which all are full looks at one of them, so it is
+ * O(rounds²) and not 2^rounds. */
 static holding find_holding(const an_rounds *s, const an_page_range *bucket, int level, int first, int64_t page) {
     if (level == 0) return (holding){*bucket, first};
     const an_cell cell = find_cell(s, bucket, level - 1, first, page);
@@ -114,7 +116,8 @@ static holding find_holding(const an_rounds *s, const an_page_range *bucket, int
     return (holding){an_cell_piece(&cell, low), an_cell_holder(&cell, low)};
 }
 
-/* The next pages that this rank holds at a level: the whole bucket at first, then its pieces of the cells of the round before. */
+/* The next pages that this rank holds at a level: the whole bucket at first, then its pieces of the
+ * cells of the round before. */
 static bool next_held(const an_rounds *s, const an_page_range *bucket, int level, int rank, int64_t from,
                       an_page_range *held) {
     if (level == 0) {

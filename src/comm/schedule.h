@@ -1,17 +1,23 @@
-/* Who sends which pages of which tree node to whom, and in which order they are added: a pure function of borders, radices and pages. No rank is asked.
+/* Who sends which pages of which tree node to whom, and in which order they are added: a pure function of borders,
+ * radices and pages. No rank is asked.
  *
- * Ranks form groups, nearest first: with radices 2 and 3, ranks 0 1 | 2 3 | 4 5, then all six. In round j, the groups of level j that make up one of level j + 1 exchange. Before it,
- * each group of level j has the maximal tree nodes of all its leaves, and each page of them is held by one of its ranks. A page is held by as many ranks as there are groups; one of
- * them becomes its owner: every other sends it that page of each of its nodes, and the owner adds them in tree order. After the last round each page of the sum lies
- * on one rank. Then the rounds are walked backwards: in each, owners return their pages to the ranks that sent them.
+ * Ranks form groups, nearest first: with radices 2 and 3, ranks 0 1 | 2 3 | 4 5, then all six. In round j, the groups
+ * of level j that make up one of level j + 1 exchange. Before it, each group of level j has the maximal tree nodes of
+ * all its leaves, and each page of them is held by one of its ranks. A page is held by as many ranks as there are
+ * groups; one of them becomes its owner: every other sends it that page of each of its nodes, and the owner adds them
+ * in tree order. After the last round each page of the sum lies on one rank. Then the rounds are walked backwards: in
+ * each, owners return their pages to the ranks that sent them.
  *
- * Which rank owns a page: the pages of one exchange (a bucket) are cut into cells, runs of pages that are held by the same ranks. A cell is cut in proportion to the sizes of the
- * groups, so every rank ends with 1 / ranks of the pages, and a page leaves a rank only once. If the leaves of every group are one node, n (1 - 1 / ranks) bytes are sent on the way in, for any
- * number of ranks, which is optimal; with awkward numbers of ranks and several rounds it was up to 1.29 n.
- * With one round the whole bucket is one cell, and rank q owns piece q, or where owners keep the sums, the piece of its turn. A group that has fewer ranks than others of its level (the last) has other borders between pages; there cells
- * are what both have in common.
+ * Which rank owns a page: the pages of one exchange (a bucket) are cut into cells, runs of pages that are held by the
+ * same ranks. A cell is cut in proportion to the sizes of the groups, so every rank ends with 1 / ranks of the pages,
+ * and a page leaves a rank only once. If the leaves of every group are one node, n (1 - 1 / ranks) bytes are sent on
+ * the way in, for any number of ranks, which is optimal; with awkward numbers of ranks and several rounds it was up to
+ * 1.29 n. With one round the whole bucket is one cell, and rank q owns piece q, or where owners keep the sums, the
+ * piece of its turn. A group that has fewer ranks than others of its level (the last) has other borders between pages;
+ * there cells are what both have in common.
  *
- * One round of radix `ranks` moves the fewest bytes. For thousands of ranks, several rounds have fewer messages: 64 × 64 for 4,096 ranks sends 126 for each bucket and node instead of 4,095.
+ * One round of radix `ranks` moves the fewest bytes. For thousands of ranks, several rounds have fewer messages: 64 ×
+ * 64 for 4,096 ranks sends 126 for each bucket and node instead of 4,095.
  *
  * A rank asks for its own cells only. What it needs is O(radix · nodes) for each round, never O(ranks²). */
 #ifndef AN_COMM_SCHEDULE_H
@@ -25,13 +31,13 @@ enum { AN_MOST_ROUNDS = 31, AN_MOST_RADIX = 64 };
 typedef struct an_rounds {
     an_borders borders;
     int rounds;
-    int sizes
-        [AN_MOST_ROUNDS +
-         1]; /* ranks of a group of each level: 1, then times the radix of each round; the last is not smaller than `ranks` */
+    /* Ranks of a group of each level: 1, then times the radix of each round. The last is not smaller than `ranks`. */
+    int sizes[AN_MOST_ROUNDS + 1];
 } an_rounds;
 
-/* `radices` NULL: one round of all ranks up to AN_MOST_RADIX, else as few rounds of a power of two up to that as will do. The caller's radices are at least 2 each, and
- * those that are not needed are not used; if their product is too small, the last round has all ranks. */
+/* `radices` NULL: one round of all ranks up to AN_MOST_RADIX, else as few rounds of a power of two up to that as will
+ * do. The caller's radices are at least 2 each, and those that are not needed are not used; if their product is too
+ * small, the last round has all ranks. */
 an_rounds an_rounds_make(const an_borders *borders, const int *radices, int rounds);
 
 /* ---- what one rank does in one round ---- */
@@ -44,18 +50,21 @@ typedef struct an_cell {
     int size, ranks;  /* of every group but the last; of all groups together */
 } an_cell;
 
-/* The next cell of this rank at page `from` or behind it; false: there is none. Begin with bucket->begin, go on with cell->pages.end. */
+/* The next cell of this rank at page `from` or behind it; false: there is none. Begin with bucket->begin, go
+ * on with cell->pages.end. */
 bool an_rounds_cell(const an_rounds *schedule, const an_page_range *bucket, int rank, int round, int64_t from,
                     an_cell *cell);
-/* The rank that holds the cell in a group, and the piece that it will own; the piece may be empty. Messages go from every holder to every other one in the order of cells; those of one piece
- * in the order of nodes. */
+/* The rank that holds the cell in a group, and the piece that it will own; the piece may be empty. Messages go from
+ * every holder to every other one in the order of cells; those of one piece in the order of nodes. */
 int an_cell_holder(const an_cell *cell, int group);
 an_page_range an_cell_piece(const an_cell *cell, int group);
 
-/* Part `index` of `count` equal parts of a piece. Where each rank keeps its piece of a unit, a unit is too large for one exchange; then each exchange moves a slice of every piece. */
+/* Part `index` of `count` equal parts of a piece. Where each rank keeps its piece of a unit, a unit is too large for
+ * one exchange; then each exchange moves a slice of every piece. */
 typedef struct an_part {
     int64_t index, count;
-    int turn; /* which group has the first piece, modulo their number (comm/pieces.h); 0 where there are several rounds */
+    /* which group has the first piece, modulo their number (comm/pieces.h); 0 where there are several rounds */
+    int turn;
 } an_part;
 an_page_range an_cell_slice(const an_cell *cell, int group, const an_part *part);
 
@@ -67,8 +76,9 @@ int an_rounds_nodes(const an_rounds *schedule, int rank, int level);
 int an_rounds_groups(const an_rounds *schedule, int rank, int round);
 int an_rounds_group_rank(const an_rounds *schedule, int rank, int round, int group);
 
-/* The order of additions in a round. Nodes come from left to right, those of the first group first. joins[i]: how many times the last two nodes are added before node i is
- * appended; joins[count]: how many times at the end. Returns the count of nodes. `joins` NULL: counts only. */
+/* The order of additions in a round. Nodes come from left to right, those of the first group first. joins[i]: how many
+ * times the last two nodes are added before node i is appended; joins[count]: how many times at the end. Returns the
+ * count of nodes. `joins` NULL: counts only. */
 int64_t an_rounds_joins(const an_rounds *schedule, int rank, int round, int *joins);
 
 /* ---- bytes ---- */

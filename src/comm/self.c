@@ -1,4 +1,5 @@
-/* The communicator of one process with itself. Code above it is the same for one rank and for many, and what a rank sends to itself arrives. */
+/* The communicator of one process with itself. Code above it is the same for one rank and for many, and what a rank
+ * sends to itself arrives. */
 #include <stdio.h>
 #include <string.h>
 

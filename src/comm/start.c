@@ -69,7 +69,8 @@ typedef struct {
     int32_t threads, host_threads, host_processors;
 } thread_answer;
 
-/* omp_get_max_threads is what OMP_NUM_THREADS or the host program says, or else the processors of the affinity mask: then the number was left to us. */
+/* omp_get_max_threads is what OMP_NUM_THREADS or the host program says, or else the processors of the affinity mask:
+ * then the number was left to us. */
 static int given_threads(const an_context_options *options) {
     if (options->threads > 0) return options->threads;
     if (getenv("OMP_NUM_THREADS") || omp_get_max_threads() != omp_get_num_procs()) /* NOLINT(concurrency-mt-unsafe) */

@@ -4,8 +4,9 @@
 
 #include "anneal/experimental.h"
 
-/* `status` is how this rank has fared, with the message of the calling thread (an_last_error(NULL)). Every rank gets the error of the lowest rank that has one. Collective, and
- * for starting only: the wait has no limit, as no wait within MPI's own start has. */
+/* `status` is how this rank has fared, with the message of the calling thread (an_last_error(NULL)). Every rank gets
+ * the error of the lowest rank that has one. Collective, and for starting only: the wait has no limit, as no wait
+ * within MPI's own start has. */
 an_status an_comm_vote(an_comm *comm, an_status status);
 
 #endif

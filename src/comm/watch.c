@@ -137,7 +137,8 @@ static int start_thread(an_watch_thread *w) {
     return an_thread_start(&w->thread, watch, w);
 }
 
-/* The block is the system's own memory: the larger part of it is never touched by most ranks, and then costs nothing. */
+/* The block is the system's own memory: the larger part of it is never touched by most ranks, and then costs
+ * nothing. */
 an_status an_watch_start(an_watch_thread **watch_thread, an_context *ctx, const an_watch_setup *setup) {
     an_status status;
     const int below = count_below(setup);

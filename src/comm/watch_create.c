@@ -1,4 +1,5 @@
-/* How the watches of all ranks begin: each opens a socket, the communicator carries the addresses and the key, and from then on it is not needed. */
+/* How the watches of all ranks begin: each opens a socket, the communicator carries the addresses and the key, and
+ * from then on it is not needed. */
 #define _GNU_SOURCE /* getifaddrs; NOLINT(bugprone-reserved-identifier) */
 #include <ifaddrs.h>
 #include <math.h>
@@ -58,8 +59,8 @@ static void lose(void *user, const an_rank_state *state) {
 
 /* ---- hosts ---- */
 
-/* Ranks with the same number reach each other over the loopback, and know each other's processes: the same running system, and the same network and processes of it,
- * which containers may have of their own. */
+/* Ranks with the same number reach each other over the loopback, and know each other's processes: the same running
+ * system, and the same network and processes of it, which containers may have of their own. */
 static uint64_t host_number(void) {
     static const an_siphash_key plain = {{0}};
     struct {

@@ -1,4 +1,5 @@
-/* The inside of a watch: what its thread (watch.c), its connections (watch_peers.c) and its report (watch_report.c) share. */
+/* The inside of a watch: what its thread (watch.c), its connections (watch_peers.c) and its report (watch_report.c)
+ * share. */
 #ifndef AN_COMM_WATCH_INSIDE_H
 #define AN_COMM_WATCH_INSIDE_H
 

@@ -18,7 +18,8 @@ an_watch_entry *an_watch_note(an_watch_thread *w, int32_t rank) {
     return e;
 }
 
-/* How long ago a rank was heard of. What another passes on is only passed on if it is of interest, so else the other's own word counts. */
+/* How long ago a rank was heard of. What another passes on is only passed on if it is of interest, so else the
+ * other's own word counts. */
 uint32_t an_watch_silence(const an_watch_thread *w, const an_watch_entry *e) {
     if (e->state.rank == w->setup.rank) return 0;
     if (e->via == e->state.rank) return an_watch_milliseconds(w->now - e->heard);
@@ -34,7 +35,8 @@ static void send_state(an_watch_connection *c, const an_rank_state *state) {
     if (an_channel_send(&c->channel, &message)) an_channel_turn(&c->channel);
 }
 
-/* `below`: the sender is one of those that send their states here, and may pass on what others say. A rank above speaks for itself alone. */
+/* `below`: the sender is one of those that send their states here, and may pass on what others say. A rank above
+ * speaks for itself alone. */
 static void take_message(an_watch_thread *w, an_watch_connection *c, an_rank_message *message, bool below) {
     const int32_t from = c->channel.peer;
     if (!an_rank_message_check(message, w->setup.ranks) || message->kind != AN_RANK_STATE ||
@@ -240,8 +242,9 @@ static void add_candidates(an_watch_thread *w, int32_t rank) {
                                   .sin_addr = {is_near ? htonl(INADDR_LOOPBACK) : to->places[i]}}};
 }
 
-/* The first ranks of this host below this one, in order; who is the first itself turns to rank 0, to the second rank there, and to the first ranks of the hosts before
- * its own. If all of these hang, this rank decides, and so may others: then several report the same. */
+/* The first ranks of this host below this one, in order; who is the first itself turns to rank 0, to the second rank
+ * there, and to the first ranks of the hosts before its own. If all of these hang, this rank decides, and so may
+ * others: then several report the same. */
 void an_watch_find_candidates(an_watch_thread *w) {
     enum { NEAR = 3, FAR = 3 };
     const an_watch_address *addresses = w->setup.addresses;

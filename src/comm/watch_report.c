@@ -47,8 +47,8 @@ static void end_report(an_watch_thread *w) {
     w->timed_out = false;
 }
 
-/* A blame must be the same at two looks, since the states that it is made of are not of one moment. Who has decided in place of a rank that answers again has nothing more to
- * say. */
+/* A blame must be the same at two looks, since the states that it is made of are not of one moment. Who has decided in
+ * place of a rank that answers again has nothing more to say. */
 void an_watch_decide(an_watch_thread *w) {
     const an_blame before = w->blame;
     w->blame.kind = AN_BLAME_NONE;

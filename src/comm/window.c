@@ -48,8 +48,8 @@ an_status an_window_ranks(an_context *ctx, int *host_ranks) {
 
 /* ---- memory ---- */
 
-/* Where /dev/shm is too small, memory can be mapped and is not there: the first write to it would end the process. The kernel writes zeros to it instead, and
- * returns an error. */
+/* Where /dev/shm is too small, memory can be mapped and is not there: the first write to it would end the process. The
+ * kernel writes zeros to it instead, and returns an error. */
 static bool is_there(void *memory, size_t bytes) {
     const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     if (zeros < 0) return false;

@@ -1,7 +1,7 @@
 /* Gradients in memory that the ranks of one host share, and counters that say how far each rank is.
  *
- * A rank's part of the window begins with its counters and the places of its gradients for each unit; its gradients follow. Other ranks write to the gradients of a part, and never to the
- * rest. */
+ * A rank's part of the window begins with its counters and the places of its gradients for each unit; its gradients
+ * follow. Other ranks write to the gradients of a part, and never to the rest. */
 #ifndef AN_COMM_WINDOW_H
 #define AN_COMM_WINDOW_H
 
@@ -22,7 +22,9 @@ typedef struct an_window_head {
     uint64_t bytes;            /* of the part */
     an_window_counter started; /* buckets whose gradients are complete, since the beginning */
     an_window_counter done
-        []; /* by bucket in flight: the number of the last bucket of which this rank has added and returned its pages, plus 1 */
+        /* by bucket in flight: the number of the last bucket of which this rank has added and returned its pages,
+         * plus 1 */
+        [];
 } an_window_head;
 
 static inline an_window_head *an_window_part(const an_window *window, int rank) {
@@ -37,13 +39,15 @@ static inline uint64_t an_window_read(const an_window_counter *counter) {
     return __atomic_load_n(&counter->count, __ATOMIC_ACQUIRE);
 }
 
-/* How many ranks of each host can share a window and want to: all hosts have the same number of ranks, but the last, which may have fewer, and the ranks of a host are neighbours. 1 on all ranks
- * if it is not so. Collective. */
+/* How many ranks of each host can share a window and want to: all hosts have the same number of ranks, but the last,
+ * which may have fewer, and the ranks of a host are neighbours. 1 on all ranks if it is not so. Collective. */
 an_status an_window_ranks(an_context *ctx, int *host_ranks);
 
-/* Shares `bytes` of each rank of the host. *opened is false on all ranks of `comm` if one of them cannot: the log says why. Collective. */
+/* Shares `bytes` of each rank of the host. *opened is false on all ranks of `comm` if one of them cannot: the
+ * log says why. Collective. */
 an_status an_window_open(an_window *window, an_context *ctx, an_comm *comm, size_t bytes, bool *opened);
-/* Collective over the host, unless a rank has given up: then the communicator keeps the memory until it ends, as another rank may still write to it. */
+/* Collective over the host, unless a rank has given up: then the communicator keeps the memory until it ends, as
+ * another rank may still write to it. */
 void an_window_close(an_window *window, an_context *ctx);
 
 #endif

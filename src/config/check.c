@@ -23,8 +23,8 @@ static bool was_default(const an_config_node *node) {
     return false;
 }
 
-/* Whether a value, or one inside of it, was given and is another than the default: a config that was written whole, with all its
- * defaults, means the same as the short one. */
+/* Whether a value, or one inside of it, was given and is another than the default: a config that was written whole,
+ * with all its defaults, means the same as the short one. */
 static bool says_more(const an_config_node *node) {
     if (!node || node->origin <= AN_ORIGIN_DEFAULT) return false;
     const char *text = node->option ? an_option_default(node->option) : NULL;

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what a change of each option is ---- A row that ends in a dot is for all that is in a table, any other for one path; the
- * longest that fits decides. Only tables whose options are of one kind have such rows: where an option must be thought about it has
- * its own. */
+/* ---- what a change of each option is ---- A row that ends in a dot is for all that is in a table, any other for one
+ * path; the longest that fits decides. Only tables whose options are of one kind have such rows: where an option must
+ * be thought about it has its own. */
 
 /* Reasons that several rows have. They end a line "batch.global is 64, was 32: ". */
 #define MODEL "it would be a different model"
@@ -155,7 +155,8 @@ typedef struct {
     size_t auto_count;
 } walk;
 
-/* Where a walk is: the path in the config, and the option's, by which it is judged: parts of a mixture are judged as sources. */
+/* Where a walk is: the path in the config, and the option's, by which it is judged: parts of a
+ * mixture are judged as sources. */
 typedef struct {
     char path[AN_CHANGE_PATH], rule[AN_CHANGE_PATH];
 } spot;

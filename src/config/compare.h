@@ -12,7 +12,8 @@ typedef enum an_config_change_kind {
     AN_CHANGE_FREE,   /* is applied, and said */
     AN_CHANGE_BITS,   /* the same training in other bits: the user must ask for it */
     AN_CHANGE_LENGTH, /* the end of the run moves */
-    AN_CHANGE_DATA_PATH, /* another path of data or of a graph: free if what it names is the same, which the caller looks at */
+    /* another path of data or of a graph: free if what it names is the same, which the caller looks at */
+    AN_CHANGE_DATA_PATH,
     AN_CHANGE_FIXED /* it would be another run */
 } an_config_change_kind;
 
@@ -42,23 +43,26 @@ an_status an_config_compare(an_config_changes *changes, const an_config *before,
                             const an_config_auto *autos, size_t auto_count);
 void an_config_changes_destroy(an_config_changes *changes);
 
-/* Gives every key that `config` leaves at its default the value that `before` has, and takes it off the list of changes, with a line in
- * `notes`. Keys that may change freely, the instructions and types keep what they have. The config gets a new tree (config->root). */
+/* Gives every key that `config` leaves at its default the value that `before` has, and takes it off the list of
+ * changes, with a line in `notes`. Keys that may change freely, the instructions and types keep what they have. The
+ * config gets a new tree (config->root). */
 an_status an_config_inherit(an_config_changes *changes, const an_config *before, an_config *config, an_text *notes);
 
-/* For a new run that begins with the checkpoint's state: leaves only the changes that would be another model on the list. The others get a line in `notes`. */
+/* For a new run that begins with the checkpoint's state: leaves only the changes that would be another model on the
+ * list. The others get a line in `notes`. */
 void an_config_changes_restart(an_config_changes *changes, an_text *notes);
 
 /* A set of kinds. */
 #define AN_CHANGES(kind) (1U << (kind))
 
-/* AN_ERR_ARGUMENT if there is a change of a kind that is not in `allowed` (free ones always are). The message has a line for
- * each of them, with its place in the new config; if they do not all fit, it says how many more there are. */
+/* AN_ERR_ARGUMENT if there is a change of a kind that is not in `allowed` (free ones always are). The message has a
+ * line for each of them, with its place in the new config; if they do not all fit, it says how many more there are. */
 an_status an_config_changes_check(const an_config_changes *changes, an_config *after, unsigned allowed);
 /* The whole text of that message, to be released with an_string_release; NULL: all changes are allowed. */
 an_status an_config_changes_refusal(const an_config_changes *changes, an_config *after, unsigned allowed, char **text);
 
-/* What a change of this option would be ("data.eval.path", without the brackets of lists). False: the table has no row for it. */
+/* What a change of this option would be ("data.eval.path", without the brackets of lists). False: the
+ * table has no row for it. */
 bool an_config_rule_find(const char *path, an_config_change_kind *kind, const char **reason);
 
 #endif

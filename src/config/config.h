@@ -50,11 +50,12 @@ struct an_config {
     bool piped;  /* it has no folder: paths in it are relative to the working directory */
 };
 
-/* Reads YAML into nodes of the config's arena. Refuses aliases, anchors, tags, keys that stand twice, several documents, and
- * what is too deep or too large. */
+/* Reads YAML into nodes of the config's arena. Refuses aliases, anchors, tags, keys that stand twice, several
+ * documents, and what is too deep or too large. */
 an_status an_config_parse(an_config *config, const char *name, const char *text, size_t length, an_config_origin origin,
                           an_config_node **root);
-/* Reads a file or a pipe whole. The caller releases `capacity` bytes, whatever this returns; both begin with NULL and 0. */
+/* Reads a file or a pipe whole. The caller releases `capacity` bytes, whatever this returns; both begin with NULL
+ * and 0. */
 an_status an_config_read_file(an_context *ctx, const char *name, char **text, size_t *capacity, size_t *length);
 enum { AN_CONFIG_MOST_BYTES = 1 << 20, AN_CONFIG_MOST_NODES = 10000, AN_CONFIG_MOST_DEPTH = 24 };
 
@@ -127,8 +128,8 @@ typedef struct an_option {
     const char *units;
     const char *table; /* the path whose options a table has; NULL: its own */
     const char *help;
-    an_added_names
-        added; /* names that it takes besides its words, if the program has added such things to the context */
+    /* names that it takes besides its words, if the program has added such things to the context */
+    an_added_names added;
     const char *unsupported; /* choices that nothing obeys yet; "": the whole option; NULL: it is obeyed */
 } an_option;
 #define AN_OPTION_REQUIRED "!"
@@ -136,7 +137,8 @@ typedef struct an_option {
 extern const an_option an_options[]; /* in the order of options.def */
 extern const int an_option_count;
 
-/* The options of a table, which is named by its path, "" for the whole: next after `after`, NULL to begin; NULL at the end. */
+/* The options of a table, which is named by its path, "" for the whole: next after `after`, NULL to begin; NULL at
+ * the end. */
 const an_option *an_option_next(const char *table, const an_option *after);
 /* The option of a key for a type (NULL: the first of any type). */
 const an_option *an_option_find(const char *table, const char *key, const char *type);
@@ -222,7 +224,8 @@ an_status an_config_make_table(an_config *config, an_config_node *node, const ch
 const an_rename *an_config_find_rename(const an_config *config, const char *table, const char *key);
 /* The sentence for a key that a table does not have, with the nearest right one. */
 an_status an_config_unknown_key(an_config *config, an_spot place, const char *table, const char *path, const char *key);
-/* Errors for keys and values of other tools that have another name here, or no counterpart; AN_OK for all others. `path` is the whole name of the key. */
+/* Errors for keys and values of other tools that have another name here, or no counterpart; AN_OK for all others.
+ * `path` is the whole name of the key. */
 an_status an_config_other_key(an_config *config, an_spot place, const char *path, const char *key);
 an_status an_config_other_value(an_config *config, const an_option *option, const an_config_node *node,
                                 const char *path);

@@ -69,7 +69,8 @@ fail:
     return status;
 }
 
-/* Whether a config comes through a pipe or an open file, such as <(command) or /dev/stdin: its name says nothing then. */
+/* Whether a config comes through a pipe or an open file, such as <(command) or /dev/stdin: its name says nothing
+ * then. */
 static bool is_piped(const char *file) {
     struct stat found;
     if (!strcmp(file, "/dev/stdin") || !strncmp(file, "/dev/fd/", 8) || !strncmp(file, "/proc/self/fd/", 14))

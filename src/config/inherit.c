@@ -24,8 +24,8 @@ static an_status copy_node(an_config *config, an_config_node **copy, const an_co
     return AN_OK;
 }
 
-/* A run may change free keys as it likes, so taking a line out means the default. The instructions are the context's, which is there
- * already. A type decides which other keys there are: another one stays a change, which is refused. */
+/* A run may change free keys as it likes, so taking a line out means the default. The instructions are the context's,
+ * which is there already. A type decides which other keys there are: another one stays a change, which is refused. */
 static bool may_inherit(const an_config_change *change, const an_config_node *now) {
     return change->kind != AN_CHANGE_FREE && now && now->origin == AN_ORIGIN_DEFAULT &&
            strcmp(change->path, "run.isa") != 0 && strcmp(now->key, "type") != 0;

@@ -64,7 +64,8 @@ const char *an_option_default(const an_option *option) {
     return an_option_is_required(option) ? NULL : option->default_value;
 }
 
-/* The part of a path inside of a table; NULL: it is not in it. (By hand, as most paths differ in their first letter.) */
+/* The part of a path inside of a table; NULL: it is not in it. (By hand, as most paths differ in their first
+ * letter.) */
 static const char *inside(const char *path, const char *table) {
     if (!*table) return path;
     while (*table && *path == *table) path++, table++;
@@ -149,7 +150,8 @@ an_words_text an_option_words(const an_option *option) {
 
 /* ---- names that a program has added ---- */
 
-/* A checkpoint was written by a program that had its names; and a config may be looked at before the program has added them. */
+/* A checkpoint was written by a program that had its names; and a config may be looked at before the program has
+ * added them. */
 static bool has_added(const an_config *config, an_added_kind kind, const char *name) {
     if (config->stored || config->ctx->adds_later) return an_added_is_name(name);
     return an_added_find(config->ctx, kind, name) != NULL;

@@ -212,7 +212,8 @@ static an_status resolve_inputs(an_config *config, const an_option *option, an_c
                     an_option_wants(option).text);
 }
 
-/* Sorted by number: insertion, as maps are short and mostly in order. A number that stands twice, as 1 and 01, is refused. */
+/* Sorted by number: insertion, as maps are short and mostly in order. A number that stands twice, as 1 and 01, is
+ * refused. */
 static an_status sort_map(an_config *config, an_config_node *node, const char *path) {
     an_config_node *n = node->first;
     node->first = node->last = NULL;

@@ -143,7 +143,8 @@ static void write_key(writer *w, const an_config_node *node, int depth, const ch
     end_line(w, origin_names[node->origin]);
 }
 
-/* Keys without a value are remarks themselves. `dash` begins an element of a list; its other keys stand below the first. */
+/* Keys without a value are remarks themselves. `dash` begins an element of a list; its other keys stand below the
+ * first. */
 static void write_table(writer *w, const an_config_node *table, const char *options, int depth, const char *dash) {
     const an_config_node *type = an_config_node_find(table, "type");
     for (const an_option *o = an_option_next(options, NULL); o; o = an_option_next(options, o)) {

@@ -1,5 +1,6 @@
-/* Changes come in one order: flip, crop, shift, rotate, contrast, brightness, erase. Each draws its own numbers, so that one of them does not
- * change when another is switched on. Pixels are moved, or computed from f32 numbers in a fixed order. */
+/* Changes come in one order: flip, crop, shift, rotate, contrast, brightness, erase. Each draws its own numbers,
+ * so that one of them does not change when another is switched on. Pixels are moved, or computed from f32
+ * numbers in a fixed order. */
 #include "data/augment.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
-/* Random changes of training samples, between the dataset and the batch: of images here, and mixup in mixup.h. What happens to a sample depends on the run's seed, the epoch and
- * the number of the sample, and on nothing else: not on the thread or rank that loads it, nor on how often the run was stopped. */
+/* Random changes of training samples, between the dataset and the batch: of images here, and mixup in mixup.h. What
+ * happens to a sample depends on the run's seed, the epoch and the number of the sample, and on nothing else: not on
+ * the thread or rank that loads it, nor on how often the run was stopped. */
 #ifndef AN_DATA_AUGMENT_H
 #define AN_DATA_AUGMENT_H
 

@@ -35,13 +35,14 @@ an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples,
 /* At most the samples of a step. A micro-batch has one of them, or a part of one. */
 void an_batches_set_leaves(an_batches *b, int64_t leaves);
 an_step_batch an_batches_at(const an_batches *b, int64_t step);
-/* How many leaves a micro-batch has if it may have up to so many: the most, a power of two, whose samples are no more than b->most in any step. Sets b->micro. */
+/* How many leaves a micro-batch has if it may have up to so many: the most, a power of two, whose samples are no
+ * more than b->most in any step. Sets b->micro. */
 int64_t an_batches_together(an_batches *b, int64_t leaves);
 /* The largest step of the run. */
 int64_t an_batches_largest(const an_batches *b);
 
-/* Steps of a length that is computed: a part of a step counts as one. A whole number that rounding made a little larger, as 0.07 × 100,
- * stays what it is. */
+/* Steps of a length that is computed: a part of a step counts as one. A whole number that rounding made a little
+ * larger, as 0.07 × 100, stays what it is. */
 int64_t an_whole_steps(double exact);
 /* How many steps so many epochs take from step `from` on; a part of a step counts as one. */
 int64_t an_batches_steps_for(const an_batches *b, int64_t from, double epochs);
@@ -62,8 +63,8 @@ static inline bool an_interval_is_off(const an_interval *interval) {
     return interval->steps == 0 && interval->epochs == 0 && interval->seconds == 0;
 }
 
-/* Whether an interval of steps or epochs ends with the `step`-th step, counted from 1. It depends on the step alone, so a run that is
- * resumed does the same things at the same steps. */
+/* Whether an interval of steps or epochs ends with the `step`-th step, counted from 1. It depends on the step alone, so
+ * a run that is resumed does the same things at the same steps. */
 bool an_interval_ends(const an_interval *interval, const an_batches *b, int64_t step);
 
 /* Places of leaf `leaf` of a step of `count` samples. */
@@ -74,8 +75,8 @@ static inline int64_t an_leaf_begin(const an_batches *b, int64_t count, int64_t 
 /* Samples first … first + n - 1 of the `total` of a step. */
 typedef struct an_batch_part {
     int64_t n, first, total;
-    bool
-        own; /* they are not those that the leaves of this rank would have of the step: they are cut evenly among these leaves */
+    /* they are not those that the leaves of this rank would have of the step: they are cut evenly among these leaves */
+    bool own;
 } an_batch_part;
 
 /* The leaves of a rank, `count` of them: `each` neighbouring ones from `first` on, as many from first + stride on, … */
@@ -85,7 +86,8 @@ typedef struct an_leaf_set {
 
 /* What they have of a step; n is 0 if none of them has a sample. O(1) if all are neighbours, else O(count). */
 an_batch_part an_leaves_part(const an_batches *b, int64_t step, const an_leaf_set *set);
-/* The most samples that they can have. A shorter step may give them one more than a longer one does, so this is rounded up. */
+/* The most samples that they can have. A shorter step may give them one more than a longer one does, so this is
+ * rounded up. */
 int64_t an_leaves_most(const an_batches *b, const an_leaf_set *set);
 
 /* One of them: samples first … first + count - 1 of the step, which are samples at … at + count - 1 of the rank. */

@@ -1,5 +1,5 @@
-/* Samples for fine-tuning a language model. All records are tokenized when the dataset is made, which packing needs to know their lengths; they are
- * held in memory, five bytes a token. */
+/* Samples for fine-tuning a language model. All records are tokenized when the dataset is made, which packing needs to
+ * know their lengths; they are held in memory, five bytes a token. */
 #include "data/chat.h"
 
 #include <inttypes.h>

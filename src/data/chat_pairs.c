@@ -1,4 +1,5 @@
-/* Reads records of preferences: {"prompt", "chosen", "rejected"}, which are three texts or three lists of messages. Other members may be anything. */
+/* Reads records of preferences: {"prompt", "chosen", "rejected"}, which are three texts or three lists of messages.
+ * Other members may be anything. */
 #include <string.h>
 
 #include "data/chat_reading.h"
@@ -79,8 +80,8 @@ static an_status add_answer(an_chat_reading *r, const members *m, int answer) {
     return an_chat_add_completion(r, &m->texts[PROMPT], &m->texts[answer]);
 }
 
-/* Both answers share the room of a sample. The longer one is cut, down to the other or to half of the room, and then both are. The last token of each is
- * only a target. */
+/* Both answers share the room of a sample. The longer one is cut, down to the other or to half of the room, and then
+ * both are. The last token of each is only a target. */
 static void cut_pair(int64_t room, int64_t *chosen, int64_t *rejected) {
     const int64_t half = room / 2, a = *chosen - 1, b = *rejected - 1;
     const int64_t most = room - b > half ? room - b : half;

@@ -19,7 +19,8 @@ typedef struct an_chat_reading {
 
 /* Adds the messages of a list to those of the record. */
 an_status an_chat_read_messages(an_chat_reading *r, an_json *json);
-/* Adds the tokens of the record's messages, of which the first `given` are not learned; `at` is their place in the record. */
+/* Adds the tokens of the record's messages, of which the first `given` are not learned; `at` is their place in the
+ * record. */
 an_status an_chat_add_conversation(an_chat_reading *r, size_t at, size_t given);
 /* Adds the tokens of two texts, one after the other, of which the second is learned. */
 an_status an_chat_add_completion(an_chat_reading *r, const an_json_string *prompt, const an_json_string *completion);

@@ -1,4 +1,5 @@
-/* Reads records for fine-tuning: {"text"}, {"prompt", "completion"} or {"messages": [{"role", "content"}, …]}. Other members may be anything. */
+/* Reads records for fine-tuning: {"text"}, {"prompt", "completion"} or {"messages": [{"role", "content"}, …]}. Other
+ * members may be anything. */
 #include <string.h>
 
 #include "data/chat_reading.h"

@@ -21,8 +21,8 @@ static bool has_notations(const an_csv_source *source) {
     return source->numbers != AN_CSV_NUMBERS_PLAIN || source->dates != AN_CSV_DATES_TEXT;
 }
 
-/* How many columns there are, and whether it is a header. A wrong guess would drop a row without a word, so what could be both is
- * refused. */
+/* How many columns there are, and whether it is a header. A wrong guess would drop a row without a word, so what could
+ * be both is refused. */
 static an_status look_at_first_line(table *t, an_csv_scan scan, an_note note) {
     const an_csv_header asked = t->source->header;
     const bool notations = has_notations(t->source);
@@ -84,7 +84,8 @@ fail:
     return status;
 }
 
-/* Where all columns are taken, two of one name are one too many: the same numbers twice, or one that overwrote another. */
+/* Where all columns are taken, two of one name are one too many: the same numbers twice, or one that overwrote
+ * another. */
 static an_status check_names(const table *t) {
     enum { SHOWN = 64 };
     for (int64_t c = 1; c < t->columns; c++) {
@@ -169,8 +170,8 @@ static int64_t count_known(const table *t, const an_encoding *e, const char **ab
     return known;
 }
 
-/* The order of columns in a file need not be that of the training data. Where no name is the same, columns are taken as they come, as
- * from a file without a header. */
+/* The order of columns in a file need not be that of the training data. Where no name is the same, columns are taken as
+ * they come, as from a file without a header. */
 static an_status use_known(table *t, const an_encoding *e, bool *used) {
     an_context *ctx = t->ctx;
     const char *absent;
@@ -188,7 +189,8 @@ static an_status use_known(table *t, const an_encoding *e, bool *used) {
 
 /* ---- all of them ---- */
 
-/* A list of columns: names, numbers, patterns such as x*, and patterns to leave out, such as !x1*. A column that is called so goes first. */
+/* A list of columns: names, numbers, patterns such as x*, and patterns to leave out, such as !x1*. A column that
+ * is called so goes first. */
 typedef struct {
     int count;
     const char *const *names;
@@ -319,7 +321,8 @@ static an_status make_encoding(table *t) {
     return AN_OK;
 }
 
-/* The columns must be as many as those of the encoding. One of plain numbers says nothing that the model's own size does not. */
+/* The columns must be as many as those of the encoding. One of plain numbers says nothing that the
+ * model's own size does not. */
 static an_status take_encoding(table *t) {
     const an_encoding *e = t->source->encoding;
     bool fits = true;

@@ -1,7 +1,8 @@
 /* Rows into numbers.
  *
- * Most tables are numbers alone: they are read in one pass. Where there is text, which may be only in the last row, cells are looked at
- * first, so that every column is known to be numbers or names, and then the rows are read again. O(bytes) in all. */
+ * Most tables are numbers alone: they are read in one pass. Where there is text, which may be only in the last
+ * row, cells are looked at first, so that every column is known to be numbers or names, and then the rows are
+ * read again. O(bytes) in all. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@ typedef an_csv_table table;
 
 /* ---- rows ---- */
 
-/* Whether a row has a missing cell; the scan then stands behind the row. A row that is left out gives no names either. */
+/* Whether a row has a missing cell; the scan then stands behind the row. A row that is left out gives no names
+ * either. */
 static bool is_left_out(const table *t, an_csv_scan *scan) {
     an_csv_scan ahead = *scan;
     an_csv_cell cell = {.last = false};
@@ -208,8 +210,8 @@ fail:
 
 /* ---- what missing numbers become ---- */
 
-/* A sum in pairs, in the order of the rows: of 2, of 4, of 8, … so that its error grows with the logarithm of the count, and its bits depend
- * on the order alone. */
+/* A sum in pairs, in the order of the rows: of 2, of 4, of 8, … so that its error grows with the logarithm of the
+ * count, and its bits depend on the order alone. */
 typedef struct {
     double sums[64];
     uint64_t count;

@@ -135,7 +135,8 @@ an_status an_csv_take(const an_csv_place *place);
 /* Stores the cell as the weight of the row that comes next. */
 an_status an_csv_take_weight(an_csv_table *table, const an_csv_scan *scan, const an_csv_cell *cell, an_note note);
 
-/* Reads the first line, which the scan stands at, and decides what every column is. The scan then stands at the first row. */
+/* Reads the first line, which the scan stands at, and decides what every column is. The scan then
+ * stands at the first row. */
 an_status an_csv_choose_columns(an_csv_table *table, an_csv_scan *scan);
 
 /* Steps over the first line of a further file, if it has names. These must be the same. */

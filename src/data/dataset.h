@@ -33,7 +33,8 @@ struct an_dataset {
     int64_t class_count;             /* of names */
     const an_class_info
         *class_info; /* of a source that knows its classes without reading samples; NULL: nobody knows */
-    /* The class of a sample, of a source that knows it without reading the sample; NULL: it must be read. With the record's user. */
+    /* The class of a sample, of a source that knows it without reading the sample; NULL: it must be
+     * read. With the record's user. */
     int32_t (*class_at)(const void *user, int64_t index);
     /* Texts of the samples, of a source that can read them again; NULL: it has none. With the record's user. */
     an_status (*read_cells)(void *user, an_cells *cells);

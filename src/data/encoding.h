@@ -57,8 +57,8 @@ struct an_encoding {
 
 /* Columns of numbers, without names. */
 an_status an_encoding_create(an_encoding **encoding, an_context *ctx, int64_t inputs, int64_t targets);
-/* Of data without columns of inputs, whose target is one of these classes; `target` is its name, or NULL. Names are copied. *encoding is NULL
- * if a checkpoint could not hold them: too many, too long, not sorted, or not UTF-8. */
+/* Of data without columns of inputs, whose target is one of these classes; `target` is its name, or NULL. Names are
+ * copied. *encoding is NULL if a checkpoint could not hold them: too many, too long, not sorted, or not UTF-8. */
 an_status an_encoding_of_classes(an_encoding **encoding, an_context *ctx, const char *target, const char *const *names,
                                  int64_t count);
 /* Sets where each column begins. Called once, when all names are known. */
@@ -66,7 +66,8 @@ void an_encoding_place(an_encoding *encoding);
 /* Whether a sample depends on more than the numbers in the file. */
 bool an_encoding_is_plain(const an_encoding *encoding);
 
-/* ---- names that are being collected ---- Each gets a number when it is first seen; at the end they are numbered anew, in sorted order. */
+/* ---- names that are being collected ---- Each gets a number when it is first seen; at the end they are
+ * numbered anew, in sorted order. */
 
 typedef struct an_name_entry {
     const char *text;

@@ -1,7 +1,8 @@
 /* Mean, deviation and range of every feature of a field.
  *
- * Chunks of samples (data/summary.h) are combined in one binary tree over their numbers, so a result depends on the samples alone. It is computed on the calling thread, and every rank computes
- * all of it: of 10,000 samples with 1,000 features that takes 0.1 s, and a message nothing. What takes longer is reading, if samples must be decoded. */
+ * Chunks of samples (data/summary.h) are combined in one binary tree over their numbers, so a result depends on the
+ * samples alone. It is computed on the calling thread, and every rank computes all of it: of 10,000 samples with
+ * 1,000 features that takes 0.1 s, and a message nothing. What takes longer is reading, if samples must be decoded. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -66,7 +67,8 @@ static an_status read_chunk(an_features *s, int64_t first, int64_t n, an_summary
     return summarize(s, first, n, to);
 }
 
-/* The nodes that wait are those of a binary counter: chunk n is combined with one node for each 1 that ends the number n. What is left is combined from the right. */
+/* The nodes that wait are those of a binary counter: chunk n is combined with one node for each 1 that ends the
+ * number n. What is left is combined from the right. */
 static an_status compute(an_features *s, int64_t samples) {
     an_context *ctx = s->ctx;
     int waiting = 0;

@@ -24,8 +24,8 @@ static entry_kind kind_of(const char *path) {
     return S_ISDIR(about.st_mode) ? IS_FOLDER : S_ISREG(about.st_mode) ? IS_FILE : IS_OTHER;
 }
 
-/* Most pictures have one of these endings. To open all files of a large folder only to see what they are would take minutes where files lie
- * on another machine; what such a file really is, reading it shows. */
+/* Most pictures have one of these endings. To open all files of a large folder only to see what they are would take
+ * minutes where files lie on another machine; what such a file really is, reading it shows. */
 static bool has_usual_ending(const char *name) {
     static const char *const endings[] = {".png", ".jpg", ".jpeg"};
     const char *dot = strrchr(name, '.');

@@ -1,4 +1,5 @@
-/* The pictures of a folder, in the order of their names. Names are compared byte by byte, so the order is the same in every locale. */
+/* The pictures of a folder, in the order of their names. Names are compared byte by byte, so the order is
+ * the same in every locale. */
 #ifndef AN_DATA_FOLDER_H
 #define AN_DATA_FOLDER_H
 

@@ -1,5 +1,5 @@
-/* Pictures in folders. Only their names are held in memory: each file is opened and decoded when its sample is read, by the thread that
- * reads it. */
+/* Pictures in folders. Only their names are held in memory: each file is opened and decoded when its sample is read, by
+ * the thread that reads it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

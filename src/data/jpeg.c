@@ -1,5 +1,5 @@
-/* JPEG by libjpeg-turbo, which reports errors by jumping: it does so into guarded() and nowhere else. The slow integer transform is used,
- * whose vector code has the bits of its plain code. */
+/* JPEG by libjpeg-turbo, which reports errors by jumping: it does so into guarded() and nowhere else. The slow integer
+ * transform is used, whose vector code has the bits of its plain code. */
 #include "data/picture_file.h"
 
 #ifdef AN_HAVE_JPEG

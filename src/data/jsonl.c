@@ -1,5 +1,5 @@
-/* JSON lines. The file is looked through once, to find where its records begin and, if the target is a class, which classes there are; a
- * record is parsed when its sample is read. */
+/* JSON lines. The file is looked through once, to find where its records begin and, if the target is a class, which
+ * classes there are; a record is parsed when its sample is read. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -14,7 +14,8 @@ typedef struct an_jsonl_column {
     bool text;     /* the value is a string */
 } an_jsonl_column;
 
-/* What reads a record. Numbers of column c are given one by one; `text` is NULL for numbers. Gives false after an_json_refuse. */
+/* What reads a record. Numbers of column c are given one by one; `text` is NULL for numbers. Gives
+ * false after an_json_refuse. */
 typedef struct an_jsonl_reader {
     an_jsonl_column *columns;
     int count;

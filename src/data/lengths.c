@@ -32,7 +32,8 @@ int64_t an_batches_change(const an_batches *batches, int index) {
 
 /* ---- lengths ---- */
 
-/* What counts the steps of a length whose steps depend on where it begins, and how much of it; NULL for other lengths. */
+/* What counts the steps of a length whose steps depend on where it begins, and how much of it; NULL for other
+ * lengths. */
 static an_steps_of measure(const an_length *length, int64_t tokens_a_sample, double *amount) {
     *amount = length->amount;
     if (length->unit == AN_LENGTH_TOKENS) *amount /= (double)tokens_a_sample;

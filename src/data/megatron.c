@@ -2,7 +2,8 @@
  * documents.
  *
  *     "MMIDIDX\0\0", u64 version 1, u8 type, u64 sequences, u64 document boundaries,
- *     i32 length of each sequence, i64 byte at which it begins, i64 sequence at which each document begins (and the end)
+ *     i32 length of each sequence, i64 byte at which it begins, i64 sequence at which each document begins (and the
+ *     end)
  *
  * Every number is checked, in one pass with a small buffer. Afterwards only the boundaries are kept, and only if they
  * are needed.
@@ -62,7 +63,8 @@ static an_status read_header(an_sequences *s, index_file *index, an_note note) {
     return AN_OK;
 }
 
-/* Lengths and offsets must say the same: every sequence begins where the one before it ends, and the last ends with the file. */
+/* Lengths and offsets must say the same: every sequence begins where the one before it ends, and the
+ * last ends with the file. */
 static an_status check_sequences(an_sequences *s, const index_file *index, an_note note) {
     unsigned char lengths[CHUNK * 4], offsets[CHUNK * 8];
     int64_t end = 0; /* bytes of the tokens so far */

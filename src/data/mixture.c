@@ -1,6 +1,7 @@
-/* Mixtures. Sample i belongs to a source by a fixed rule, and its number there is how many earlier ones do: sources are halved again
- * and again, and at each halving the left half gets, of the first n samples, n times its share of the weights, rounded down
- * (the line of Bresenham 1965). Weights are integers, so nothing drifts; any sample is found in O(log sources), without a table. */
+/* Mixtures. Sample i belongs to a source by a fixed rule, and its number there is how many earlier ones do: sources are
+ * halved again and again, and at each halving the left half gets, of the first n samples, n times its share of the
+ * weights, rounded down (the line of Bresenham 1965). Weights are integers, so nothing drifts; any sample is found
+ * in O(log sources), without a table. */
 #include <inttypes.h>
 #include <string.h>
 

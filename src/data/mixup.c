@@ -17,9 +17,10 @@ static double uniform(const uint32_t words[2]) {
     return an_uniform_of_words_f64(words[0], words[1]) + 0x1p-54;
 }
 
-/* The logarithm of a number of the distribution Gamma(alpha): that of Gamma(alpha + 1), found by the method of Marsaglia and Tsang (2000), plus
- * log(u) / alpha. Logarithms, because with a small alpha both of two such numbers may be below the least f64, and their ratio is needed. An
- * attempt fails in less than 5 of 100 cases; if all do, in less than 1 of 10^80, the mode is taken. */
+/* The logarithm of a number of the distribution Gamma(alpha): that of Gamma(alpha + 1), found by the method of
+ * Marsaglia and Tsang (2000), plus log(u) / alpha. Logarithms, because with a small alpha both of two such numbers may
+ * be below the least f64, and their ratio is needed. An attempt fails in less than 5 of 100 cases; if all do, in
+ * less than 1 of 10^80, the mode is taken. */
 static double log_gamma_number(an_philox_stream stream, uint64_t first, double alpha) {
     const double d = alpha + 2.0 / 3, c = 1 / sqrt(9 * d);
     uint32_t words[4];

@@ -1,6 +1,6 @@
-/* Mixup (Zhang, Cisse, Dauphin and Lopez-Paz 2018): a training sample is blended with another one, its partner. Who the partner is and how
- * much of it there is depends on the run's seed, the epoch and the number of the sample, and on nothing else: not on the batch, nor on the
- * thread or rank that loads it. */
+/* Mixup (Zhang, Cisse, Dauphin and Lopez-Paz 2018): a training sample is blended with another one, its partner. Who the
+ * partner is and how much of it there is depends on the run's seed, the epoch and the number of the sample, and on
+ * nothing else: not on the batch, nor on the thread or rank that loads it. */
 #ifndef AN_DATA_MIXUP_H
 #define AN_DATA_MIXUP_H
 

@@ -4,7 +4,8 @@
  *     data/notation_number.c   numbers: decimal mark, thousands separator, currency and percent signs
  *     data/notation_date.c     dates, and the numbers that a model gets of them
  *
- * A notation is decided once, from all training cells, and stored in the encoding. A cell in any other notation is then refused. */
+ * A notation is decided once, from all training cells, and stored in the encoding. A cell in any other
+ * notation is then refused. */
 #ifndef AN_DATA_NOTATION_H
 #define AN_DATA_NOTATION_H
 

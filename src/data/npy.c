@@ -84,8 +84,8 @@ static an_status load_member(npy *x, int kind, const char *name, const char *con
     return an_npy_array_load_member(&x->arrays[kind], x->ctx, name ? &name : names, name ? 1 : count, found);
 }
 
-/* Targets of a .npz file. Inputs of a usual name have targets of the name that goes with it, others of any usual one; these may
- * be absent. */
+/* Targets of a .npz file. Inputs of a usual name have targets of the name that goes with it, others of any usual one;
+ * these may be absent. */
 static an_status load_targets(npy *x, const an_npy_source *source, int usual_name) {
     an_context *ctx = x->ctx;
     int found;

@@ -79,7 +79,8 @@ static bool is_called(const an_zip_member *m, const char *name) {
     return strncmp(m->name, name, length) == 0 && (!m->name[length] || !strcmp(m->name + length, ".npy"));
 }
 
-/* Finds the first of these names; *found is their number, `count` if there is none. `listed` is all names that there are. */
+/* Finds the first of these names; *found is their number, `count` if there is none. `listed` is all names that there
+ * are. */
 static an_status find_member(const an_reader *file, const char *const *names, int count, an_zip_member *member,
                              int *found, an_note listed, an_note note) {
     an_zip zip;

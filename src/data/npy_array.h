@@ -1,5 +1,5 @@
-/* One array of a .npy or .npz file. If it is stored as it will be read, it stays on disk; if it is compressed, or in Fortran order, it is held
- * in memory, in C order. */
+/* One array of a .npy or .npz file. If it is stored as it will be read, it stays on disk; if it is compressed, or in
+ * Fortran order, it is held in memory, in C order. */
 #ifndef AN_DATA_NPY_ARRAY_H
 #define AN_DATA_NPY_ARRAY_H
 

@@ -1,5 +1,5 @@
-/* The header is a dictionary of Python: {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }. Its keys may come in any
- * order; each must be there once, and nothing else. */
+/* The header is a dictionary of Python: {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 28, 28), }. Its keys
+ * may come in any order; each must be there once, and nothing else. */
 #include "data/npy_header.h"
 
 #include <string.h>

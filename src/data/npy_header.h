@@ -22,8 +22,8 @@ typedef struct an_npy_header {
 
 enum { AN_NPY_PREFIX = 12, AN_NPY_TEXT = 1 << 16 };
 
-/* How many bytes the whole header has, from its first AN_NPY_PREFIX bytes; at most AN_NPY_PREFIX + AN_NPY_TEXT. `place` is where the file
- * begins: "x.npy: byte 0". */
+/* How many bytes the whole header has, from its first AN_NPY_PREFIX bytes; at most AN_NPY_PREFIX + AN_NPY_TEXT. `place`
+ * is where the file begins: "x.npy: byte 0". */
 an_status an_npy_header_size(const unsigned char prefix[AN_NPY_PREFIX], const char *place, size_t *bytes, an_note note);
 /* Reads a header of so many bytes. */
 an_status an_npy_header_read(const unsigned char *bytes, size_t size, const char *place, an_npy_header *header,

@@ -1,7 +1,8 @@
 #include "data/permutation.h"
 
-/* Rounds: four make a Feistel network that nobody can tell from random in a large domain (Luby and Rackoff 1988); small domains need
- * more. With halves of one bit eight rounds leave the orders of a few samples uneven, and with two bits any number does. */
+/* Rounds: four make a Feistel network that nobody can tell from random in a large domain (Luby and Rackoff 1988);
+ * small domains need more. With halves of one bit eight rounds leave the orders of a few samples uneven, and with
+ * two bits any number does. */
 enum { ROUNDS = 8, LEAST_HALF = 3 };
 
 /* Apart from every other use of random numbers: "permuted" in ASCII. */

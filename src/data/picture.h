@@ -1,5 +1,6 @@
-/* Pictures in files, PNG and JPEG, recognised by their first bytes and not by their names. Decoding runs on several threads at once, so it
- * has no context: errors are notes, and memory is the C library's, from which the decoders take theirs anyway. */
+/* Pictures in files, PNG and JPEG, recognised by their first bytes and not by their names. Decoding runs on
+ * several threads at once, so it has no context: errors are notes, and memory is the C library's, from which
+ * the decoders take theirs anyway. */
 #ifndef AN_DATA_PICTURE_H
 #define AN_DATA_PICTURE_H
 
@@ -7,7 +8,8 @@
 
 enum { AN_PICTURE_PIXELS = 1 << 26 }; /* of the largest picture that is read */
 
-/* Bytes, row by row; the channels of a pixel lie side by side. Begins as {0}; the memory is used again for the next file. */
+/* Bytes, row by row; the channels of a pixel lie side by side. Begins as {0}; the memory is used
+ * again for the next file. */
 typedef struct an_picture {
     int64_t width, height;
     int channels; /* 1: grey; 3: red, green, blue */

@@ -6,7 +6,8 @@
 
 enum { AN_PICTURE_BUFFER = 1 << 14 };
 
-/* A file that is being decoded, from its first byte to its last. The first thing that is wrong with it stays its status. */
+/* A file that is being decoded, from its first byte to its last. The first thing that is wrong with it stays its
+ * status. */
 typedef struct an_picture_file {
     an_reader file;
     an_note note;
@@ -22,7 +23,8 @@ bool an_picture_fill(an_picture_file *file);
 /* Writes "PATH: byte N: what is wrong" into the note. */
 void an_picture_refuse(an_picture_file *file, const char *format, ...) AN_PRINTF(2, 3);
 
-/* Makes room for a picture's pixels once its header is known. `least` bytes of file are needed for it, whatever they are. */
+/* Makes room for a picture's pixels once its header is known. `least` bytes of file are needed for it, whatever they
+ * are. */
 bool an_picture_room(an_picture_file *file, an_picture *picture, int64_t least);
 
 /* Each leaves its problem in the file's status. */

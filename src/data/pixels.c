@@ -1,5 +1,5 @@
-/* Compiled once per instruction set (base/level.h): of a large JPEG, this loop takes a fifth of the time that decoding takes. A division costs less than a table of 256 numbers, which the
- * compiler cannot vectorise. */
+/* Compiled once per instruction set (base/level.h): of a large JPEG, this loop takes a fifth of the time that decoding
+ * takes. A division costs less than a table of 256 numbers, which the compiler cannot vectorise. */
 #include "data/pixels.h"
 
 #include <string.h>

@@ -6,8 +6,8 @@
 
 #include "base/level.h"
 
-/* Writes byte ÷ divisor of each channel, channel by channel; the bytes of a picture have its channels beside each other. A picture with one channel gives all
- * `channels` of the sample the same. `count` is its pixels. */
+/* Writes byte ÷ divisor of each channel, channel by channel; the bytes of a picture have its channels beside each
+ * other. A picture with one channel gives all `channels` of the sample the same. `count` is its pixels. */
 typedef void an_pixels_function(const unsigned char *pixels, int pixel_channels, size_t count, float divisor,
                                 int channels, float *restrict to);
 

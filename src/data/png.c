@@ -53,7 +53,8 @@ static void read_bytes(png_structp png, png_bytep to, size_t bytes) {
 
 /* ---- the picture ---- */
 
-/* Nothing but pixels is wanted: what else a file carries (profiles, texts, times) is passed over, so it costs no memory. */
+/* Nothing but pixels is wanted: what else a file carries (profiles, texts, times) is passed over, so it costs no
+ * memory. */
 static void limit(png_structp png) {
     enum { CHUNK_BYTES = 1 << 20, CHUNKS = 1000 };
     png_set_user_limits(png, AN_PICTURE_PIXELS, AN_PICTURE_PIXELS);

@@ -1,7 +1,7 @@
-/* The triangle filter, one axis after the other, as most image libraries have it. A pixel of the result looks at the pixels of the
- * original whose centres are less than one step from its own: a step of the original where the picture grows, and one of the result where
- * it shrinks. Weights are fractions of 2^22; they are computed in integers from the positions, so no compiler and no library can change
- * them. */
+/* The triangle filter, one axis after the other, as most image libraries have it. A pixel of the result looks at the
+ * pixels of the original whose centres are less than one step from its own: a step of the original where the picture
+ * grows, and one of the result where it shrinks. Weights are fractions of 2^22; they are computed in integers from the
+ * positions, so no compiler and no library can change them. */
 #include "data/resize.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static void release_axis(an_resize_axis *a) {
     *a = (an_resize_axis){0};
 }
 
-/* All positions are in units of 1 / (2 to): pixel i of the original has its centre at (2i + 1) to, of the result at (2i + 1) from. */
+/* All positions are in units of 1 / (2 to): pixel i of the original has its centre at (2i + 1) to, of the
+ * result at (2i + 1) from. */
 static void weigh_pixel(an_resize_axis *a, int64_t i) {
     const int64_t step = 2 * (a->from > a->to ? a->from : a->to), centre = (2 * i + 1) * a->from;
     int32_t *weights = a->weights + i * a->most;

@@ -20,8 +20,8 @@ typedef struct an_resizer {
     size_t narrow_capacity, result_capacity;
 } an_resizer;
 
-/* Stretches a picture to another size: bilinear where it grows, a mean over the area where it shrinks. *pixels are the picture's own if it
- * has that size, or else the resizer's. false: there is not enough memory. */
+/* Stretches a picture to another size: bilinear where it grows, a mean over the area where it shrinks. *pixels are the
+ * picture's own if it has that size, or else the resizer's. false: there is not enough memory. */
 bool an_resize(an_resizer *resizer, const an_picture *picture, int64_t height, int64_t width,
                const unsigned char **pixels);
 void an_resizer_release(an_resizer *resizer);

@@ -20,8 +20,9 @@ bool an_sample_buffer_bytes(const an_dataset *dataset, int64_t capacity, size_t 
 an_status an_sample_buffer_create(an_sample_buffer *b, an_context *ctx, const an_dataset *dataset, int64_t capacity);
 void an_sample_buffer_destroy(an_sample_buffer *b, an_context *ctx);
 
-/* Calls `see` with the classes of all samples in order, those of some samples at a time, of which the first is `begin`. Samples are read only if their
- * classes are not known without; a dataset whose targets are no classes is read, and nothing is seen. */
+/* Calls `see` with the classes of all samples in order, those of some samples at a time, of which the first is
+ * `begin`. Samples are read only if their classes are not known without; a dataset whose targets are no classes
+ * is read, and nothing is seen. */
 typedef void an_see_classes(void *user, int64_t begin, const int32_t *classes, int64_t count);
 an_status an_dataset_see_classes(an_dataset *dataset, an_see_classes *see, void *user);
 

@@ -1,4 +1,5 @@
-/* Sentences with classes, for BERT. All are tokenized when the dataset is made, and held in memory, four bytes a token. */
+/* Sentences with classes, for BERT. All are tokenized when the dataset is made, and held in memory, four bytes a
+ * token. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -46,8 +46,8 @@ typedef struct an_sequences {
 an_status an_sequences_create(an_sequences **sequences, an_context *ctx, const char *path, int64_t context);
 void an_sequences_destroy(an_sequences **sequences);
 
-/* Makes a dataset of what was found out, which then owns the sequences; on error they are still the caller's. `limit` holds for what
- * is read if `checked`, and is the source's promise if not. */
+/* Makes a dataset of what was found out, which then owns the sequences; on error they are still the caller's. `limit`
+ * holds for what is read if `checked`, and is the source's promise if not. */
 an_status an_sequences_dataset(an_dataset **dataset, an_sequences *sequences, double begin, double end, int64_t limit,
                                bool checked);
 

@@ -1,8 +1,8 @@
 /* One source in two parts without a common sample: views of it, which read through to it.
  *
- * Which samples are in which part depends on the number of samples, the share and the seed alone (and on classes or groups, where these
- * decide), so it is the same in every run. Memory: O(1) for shuffle and time, which compute a sample's number; 8 bytes a sample for
- * stratify and group, which keep a list. */
+ * Which samples are in which part depends on the number of samples, the share and the seed alone (and on classes or
+ * groups, where these decide), so it is the same in every run. Memory: O(1) for shuffle and time, which compute a
+ * sample's number; 8 bytes a sample for stratify and group, which keep a list. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -129,8 +129,8 @@ static void see(void *user, int64_t begin, const int32_t *classes, int64_t count
         if (classes[i] > seen->largest) seen->largest = classes[i];
 }
 
-/* In a shuffled order the first samples of each class are evaluated, as many as are its share. A class that has one sample alone is
- * trained on. */
+/* In a shuffled order the first samples of each class are evaluated, as many as are its share. A class that has one
+ * sample alone is trained on. */
 static void mark_classes(const split *s, double share, const int32_t *classes, int64_t *left, int64_t count,
                          bool *marks) {
     for (int64_t i = 0; i < s->count; i++)

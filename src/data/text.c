@@ -87,8 +87,8 @@ static an_status next_character(reader *r, uint32_t *point, bool *more, an_note 
     return AN_OK;
 }
 
-/* Which characters there are, and how many of them are below a word of 64: the number of a character in two steps. Words from
- * `end` on are empty: most texts need few. */
+/* Which characters there are, and how many of them are below a word of 64: the number of a character in two steps.
+ * Words from `end` on are empty: most texts need few. */
 enum { WORDS = POINTS / 64 };
 typedef struct {
     uint32_t end;

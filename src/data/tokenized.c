@@ -94,7 +94,8 @@ static bool touches(size_t begin, size_t end, const an_chat_span *spans, int64_t
     return false;
 }
 
-/* The bytes of the tokens, one after another, are the text, unless the tokenizer has changed it. *kept is false then, and nothing is added. */
+/* The bytes of the tokens, one after another, are the text, unless the tokenizer has changed it. *kept is false
+ * then, and nothing is added. */
 static an_status add_whole(an_tokenized *t, const char *text, size_t length, const an_chat_span *spans,
                            int64_t span_count, bool *kept) {
     an_context *ctx = t->ctx;

@@ -27,8 +27,8 @@ an_status an_tokenized_init(an_tokenized *t, an_context *ctx, const an_tokenizer
 void an_tokenized_finish(an_tokenized *t);
 void an_tokenized_destroy(an_tokenized *t);
 
-/* Adds a text as the tokenizer of the model would give it whole; tokens with a byte in one of the spans are learned. `around`: with the tokens
- * that the model expects around a text, and the one that ends it, which is learned. */
+/* Adds a text as the tokenizer of the model would give it whole; tokens with a byte in one of the spans are learned.
+ * `around`: with the tokens that the model expects around a text, and the one that ends it, which is learned. */
 an_status an_tokenized_add(an_tokenized *t, const char *text, size_t length, const an_chat_span *spans,
                            int64_t span_count, bool around);
 

@@ -153,7 +153,8 @@ static bool read_extra(const unsigned char *extra, int length, uint64_t numbers[
     return true;
 }
 
-/* Where the bytes begin, only the record before them says: its name and extra field may have other lengths than in the directory. */
+/* Where the bytes begin, only the record before them says: its name and extra field may have other
+ * lengths than in the directory. */
 static an_status find_bytes(const an_reader *file, int64_t local, an_zip_member *m, an_note note) {
     unsigned char record[LOCAL_SIZE];
     const an_status status = an_reader_read(file, local, record, sizeof record, note);

@@ -1,4 +1,5 @@
-/* Members of a ZIP file, which .npz files are: stored as they are, or deflated; of any size (ZIP64). Every number in the file may be wrong. */
+/* Members of a ZIP file, which .npz files are: stored as they are, or deflated; of any size (ZIP64). Every number
+ * in the file may be wrong. */
 #ifndef AN_DATA_ZIP_H
 #define AN_DATA_ZIP_H
 

@@ -31,7 +31,8 @@ static const an_kernel *host_kernels(const an_context *ctx, const char *name) {
     return NULL;
 }
 
-/* What one rank cannot begin, none of them begins: the others would wait for it in MPI. A record that is not whole cannot be asked. */
+/* What one rank cannot begin, none of them begins: the others would wait for it in MPI. A record that is
+ * not whole cannot be asked. */
 static an_status vote(an_context **context, const an_context_options *given, an_status status) {
     an_context *const ctx = NULL;
     an_context_options options;

@@ -57,8 +57,8 @@ static an_status kernel_failed(an_program *p, const an_instruction *i, an_status
                     i->node->kernel->name, message);
 }
 
-/* After a failure only communication goes on, so that no other rank waits; the first error is what is reported. An error takes 4 kB of the stack, which
- * kernels must not find taken: so it is no part of its caller. */
+/* After a failure only communication goes on, so that no other rank waits; the first error is what is reported. An
+ * error takes 4 kB of the stack, which kernels must not find taken: so it is no part of its caller. */
 static __attribute__((noinline)) void walk_communication(an_program *p, an_program_form *f, size_t from,
                                                          an_status status) {
     an_error first = p->ctx->error;
@@ -91,8 +91,8 @@ static an_status run(an_program *p, an_form form) {
     return p->device->synchronize(p->device, ctx);
 }
 
-/* A rank whose first step has no samples, or fails before its first micro-batch, has bound no sizes yet. Communication depends on none, but binding also copies attributes and finds what gathered weights
- * come to. */
+/* A rank whose first step has no samples, or fails before its first micro-batch, has bound no sizes yet. Communication
+ * depends on none, but binding also copies attributes and finds what gathered weights come to. */
 void an_program_communicate(an_program *p, an_form form, an_status status) {
     an_program_form *f = &p->forms[form];
     for (size_t i = 0; !f->is_bound && i < f->tables.instructions; i++) {
@@ -102,8 +102,8 @@ void an_program_communicate(an_program *p, an_form form, an_status status) {
     walk_communication(p, f, 0, status);
 }
 
-/* What a run needs: gradients, sizes and copies of low precision. Where ranks divide gradients and a stepper adds them, only its buffers
- * have room for all: the parameters have this rank's pieces. */
+/* What a run needs: gradients, sizes and copies of low precision. Where ranks divide gradients and a stepper adds them,
+ * only its buffers have room for all: the parameters have this rank's pieces. */
 static an_status prepare(an_program *p, an_form form) {
     an_context *ctx = p->ctx;
     const bool has_room = p->gradients || !p->plan->accumulates || !p->params->pieces.shards;

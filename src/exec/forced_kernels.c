@@ -1,4 +1,5 @@
-/* Lists the kernels of a plan that differ from the choice of the host. Other kernels give other bits, so a run stores them. */
+/* Lists the kernels of a plan that differ from the choice of the host. Other kernels give other bits, so a run
+ * stores them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@ static bool has(const choice *found, size_t count, const choice *wanted) {
     return false;
 }
 
-/* O(nodes × different choices), of which there are few. The other forms have no part in the weights, and a run may have them or not. */
+/* O(nodes × different choices), of which there are few. The other forms have no part in the weights, and a
+ * run may have them or not. */
 an_status an_plan_forced_kernels(const an_plan *p, char **text) {
     an_context *ctx = p->ctx;
     an_status status;

@@ -1,7 +1,7 @@
 /* The moving average of the weights: a buffer on the grid, on the pages that this rank updates.
  *
- * Programs read weights at one place, so an evaluation of the average exchanges the two buffers and afterwards exchanges them back. That needs no memory,
- * and low copies and other ranks follow as they do after an update. */
+ * Programs read weights at one place, so an evaluation of the average exchanges the two buffers and afterwards
+ * exchanges them back. That needs no memory, and low copies and other ranks follow as they do after an update. */
 #include "base/status.h"
 #include "exec/array.h"
 #include "exec/params.h"

@@ -1,5 +1,5 @@
-/* Where the magnitudes of DoRA start: the norms of the rows of their weights, by the kernel that divides by these norms in every step. So the first factors are 1, and a new
- * adapter changes no bit of what the model computes. */
+/* Where the magnitudes of DoRA start: the norms of the rows of their weights, by the kernel that divides by these norms
+ * in every step. So the first factors are 1, and a new adapter changes no bit of what the model computes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,8 @@ static const an_stored *find_weight(const an_params *p, const an_stored *magnitu
     return NULL;
 }
 
-/* The magnitude of a row of zeros is 0, and not what the kernel says so that nothing divides by it. With a magnitude of 0, as here, only such a row has another factor than 0. */
+/* The magnitude of a row of zeros is 0, and not what the kernel says so that nothing divides by it. With a magnitude
+ * of 0, as here, only such a row has another factor than 0. */
 static void clear_zeros(const an_stored *e, void *found) {
     const size_t count = (size_t)e->elements;
     for (size_t i = 0; i < count; i++) {

@@ -14,14 +14,15 @@
 #include "ops/source.h"
 #include "pass/cost.h"
 
-/* The same loss for the other targets, added to the weighed one. Two plain nodes, so that every loss is mixed as it is defined, with whatever
- * attributes it has. */
+/* The same loss for the other targets, added to the weighed one. Two plain nodes, so that every loss is mixed as it is
+ * defined, with whatever attributes it has. */
 static void mix_loss(const an_plan *p, an_graph *g, const an_node *loss) {
     const an_value inputs[] = {an_node_input_value(g, loss, 0), p->mixed_targets, p->mixed_weights};
     g->loss = an_add(g, g->loss, an_graph_add(g, loss->op, AN_COUNT(inputs), inputs, loss->attributes));
 }
 
-/* The weights of samples become those of the targets that the loss reads, which may be of another shape than the model's. */
+/* The weights of samples become those of the targets that the loss reads, which may be of another shape than the
+ * model's. */
 static an_status weigh_loss(const an_plan *p, an_graph *g) {
     const an_result *read = an_node_input(an_graph_result(g, g->loss)->node, 1),
                     *given = an_graph_result(g, g->targets);
@@ -200,7 +201,8 @@ an_status an_plan_count_messages(an_plan *plan, size_t waiting, size_t bytes) {
     return AN_OK;
 }
 
-/* Slices with symbolic bounds must fit at the largest sizes: a sequence may not be longer than its table of positions. */
+/* Slices with symbolic bounds must fit at the largest sizes: a sequence may not be longer than its table of
+ * positions. */
 static an_status check_views(an_graph *g) {
     an_context *ctx = g->ctx;
     for (const an_node *n = g->first; n; n = n->next)
@@ -225,7 +227,8 @@ static an_status bind_to(an_plan *p, const an_plan_options *options, const int64
     return AN_OK;
 }
 
-/* Forms that differ keep their own maxima; the model has the larger ones, and so have the inputs, which all forms read. */
+/* Forms that differ keep their own maxima; the model has the larger ones, and so have the inputs, which all forms
+ * read. */
 static an_status bind_apart(an_plan *p, const an_plan_options *options) {
     an_context *ctx = p->ctx;
     an_dimensions *d = &p->model->dimensions;

@@ -22,7 +22,8 @@ struct an_plan {
     an_context *ctx;
     an_graph *model; /* the verified model with its symbols at their maxima: the largest of all forms */
     int64_t *maxima
-        [2]; /* of its symbols, by their numbers, where forms differ: for all but evaluation, and for that; NULL: none do */
+        /* of its symbols, by their numbers, where forms differ: for all but evaluation, and for that; NULL: none do */
+        [2];
     an_graph *forms[AN_FORMS];
     an_form_tables tables[AN_FORMS];
     an_flat_sizes sizes;
@@ -46,14 +47,15 @@ struct an_plan {
 #define AN_MIXED_TARGETS "mixed_targets"
 #define AN_MIXED_WEIGHTS "mixed_weights"
 
-/* Gives a clone of the model the maxima of a form. Inputs lie where the clone was laid out before: in the same places in all forms. */
+/* Gives a clone of the model the maxima of a form. Inputs lie where the clone was laid out before: in the
+ * same places in all forms. */
 void an_plan_bind(const an_plan *p, an_graph *g, an_form form);
 
 /* Runs the passes from `first` to `last`, both included; NULL: from the first one, to the last one. */
 an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const char *first, const char *last);
 
-/* Checks what the options say of recompute and, for a budget of a plan that trains, finds what fits it: the passes' options
- * then have it. The other forms are there already: no recompute helps if they need more. */
+/* Checks what the options say of recompute and, for a budget of a plan that trains, finds what fits it: the passes'
+ * options then have it. The other forms are there already: no recompute helps if they need more. */
 an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, bool trains);
 
 /* The most leaves that a run of a training form has. */
@@ -62,7 +64,8 @@ static inline int64_t an_plan_together(const an_plan *p) {
     return p->passes.leaves > 1 && g && !g->one_leaf ? p->passes.leaves : 1;
 }
 
-/* Counts the memory anew, for a rank with these leaves and so many bytes to copy for a checkpoint, without what the owner of the plan holds: the forms are the same on all ranks. */
+/* Counts the memory anew, for a rank with these leaves and so many bytes to copy for a checkpoint, without what the
+ * owner of the plan holds: the forms are the same on all ranks. */
 void an_plan_count_rank(an_plan *plan, const an_leaf_range *range, int64_t checkpoint);
 
 /* Counts bytes that the owner of the plan holds for the same run. */
@@ -74,15 +77,15 @@ an_status an_plan_count_messages(an_plan *plan, size_t waiting, size_t bytes);
 /* What the owner's steps exchange with other ranks. */
 void an_plan_count_traffic(an_plan *plan, const an_plan_traffic *traffic);
 
-/* Kernels of the training forms that were asked for by name and are not the ones that would have been chosen, sorted, as
- * "attention=portable,product=portable"; *text is NULL if there are none. For an_string_release. */
+/* Kernels of the training forms that were asked for by name and are not the ones that would have been chosen, sorted,
+ * as "attention=portable,product=portable"; *text is NULL if there are none. For an_string_release. */
 an_status an_plan_forced_kernels(const an_plan *plan, char **text);
 
 /* What a program's own tables take, to the byte. */
 int64_t an_program_table_bytes(const an_plan *plan);
 
-/* The node whose layer a node belongs to. An op that was fused with one of another layer may have the path of either; the parameter that it reads says
- * whose work it is. */
+/* The node whose layer a node belongs to. An op that was fused with one of another layer may have the path of either;
+ * the parameter that it reads says whose work it is. */
 const an_node *an_plan_owner(const an_node *node);
 
 #endif

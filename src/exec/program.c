@@ -22,7 +22,8 @@ int64_t an_program_table_bytes(const an_plan *plan) {
     return (int64_t)bytes;
 }
 
-/* Which units of weights an instruction must wait for. A product reads one or two, whatever is fused into it; one that reads more waits for all. */
+/* Which units of weights an instruction must wait for. A product reads one or two, whatever is fused into it; one
+ * that reads more waits for all. */
 static void find_units(const an_program *p, an_instruction *instruction) {
     const an_node *n = instruction->node;
     const an_shards *shards = p->params->pieces.shards;

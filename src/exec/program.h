@@ -53,11 +53,12 @@ struct an_program {
 /* A program in a context of its own: programs of one plan on several threads have errors and teams of their own. */
 an_status an_program_create_in(an_program **program, an_context *ctx, an_plan *plan, an_params *params);
 
-/* A program with the states of another one, which must outlive it: their plans are of one graph, for different sizes. */
+/* A program with the states of another one, which must outlive it: their plans are of one graph, for different
+ * sizes. */
 an_status an_program_create_beside(an_program **program, an_plan *plan, an_params *params, const an_program *other);
 
-/* For weights that seldom change: kernels of the form keep what they make of them from run to run. With `packs`, packed copies too; without, only the results of ops that
- * read nothing but weights. */
+/* For weights that seldom change: kernels of the form keep what they make of them from run to run. With `packs`, packed
+ * copies too; without, only the results of ops that read nothing but weights. */
 an_status an_program_keep(an_program *p, an_form form, bool packs);
 /* … makes it anew: after every change of the weights, which runs do not look for. */
 an_status an_program_keep_again(an_program *p, an_form form);
@@ -73,11 +74,12 @@ an_status an_program_bind_instruction(const an_program *p, const an_program_form
 /* Runs only the communication of a form, as after a failure: for a rank that has nothing to compute. */
 void an_program_communicate(an_program *p, an_form form, an_status status);
 
-/* How the samples of the next runs of training forms are cut into leaves: an aligned group of them, which the forms add in the tree. `ends` is
- * copied. One leaf needs no call. */
+/* How the samples of the next runs of training forms are cut into leaves: an aligned group of them, which the forms add
+ * in the tree. `ends` is copied. One leaf needs no call. */
 an_status an_program_cut(an_program *p, int64_t count, const int64_t *ends);
 
-/* Where the next runs put gradients: a buffer of the parameters' flat size. Leaves have one each. NULL: the parameters' own. */
+/* Where the next runs put gradients: a buffer of the parameters' flat size. Leaves have one each.
+ * NULL: the parameters' own. */
 void an_program_bind_gradients(an_program *p, void *gradients);
 /* Makes it so, before a run: the parameters may have got others since the last one. */
 an_status an_program_find_gradients(an_program *p);

@@ -1,9 +1,9 @@
 /* What a plan recomputes: the options checked and, for a budget, the search for the cheapest choice that fits.
  *
  * Only a whole plan knows its arena, so the search is a loop around the passes. The recompute pass orders what could be
- * dropped by worth; a level is how many of these values go. Higher levels free more and cost more time, so the lowest that
- * fits is found by halving. If even the highest does not, inputs of blocks have to go too: then it is full recompute of
- * as many runs of blocks as fit. */
+ * dropped by worth; a level is how many of these values go. Higher levels free more and cost more time, so the lowest
+ * that fits is found by halving. If even the highest does not, inputs of blocks have to go too: then it is full
+ * recompute of as many runs of blocks as fit. */
 #include <stdio.h>
 
 #include "exec/plan.h"

@@ -1,8 +1,9 @@
 /* The ownership map: which rank owns which pages of the grid, and which pages of each flat buffer a rank has.
  *
- * Units (pass/units.h) are cut into one piece for each rank, so that gathering a unit moves a piece of every rank; with one cut of the whole grid a unit would lie on one rank, and gathering
- * it would be a broadcast. The map is the same for every strategy, so that another strategy moves nothing. It follows from the model, the plan and the numbers of ranks
- * alone: every rank knows every other's pieces. */
+ * Units (pass/units.h) are cut into one piece for each rank, so that gathering a unit moves a piece of every rank; with
+ * one cut of the whole grid a unit would lie on one rank, and gathering it would be a broadcast. The map is the same
+ * for every strategy, so that another strategy moves nothing. It follows from the model, the plan and the numbers of
+ * ranks alone: every rank knows every other's pieces. */
 #ifndef AN_EXEC_SHARDS_H
 #define AN_EXEC_SHARDS_H
 
@@ -25,7 +26,8 @@ static inline bool an_shard_has_rounds(an_shard sharding) {
 /* The flat buffers on the grid. Every moment is one. */
 typedef enum an_flat { AN_FLAT_MASTERS, AN_FLAT_LOW, AN_FLAT_GRADIENTS, AN_FLAT_MOMENTS, AN_FLATS } an_flat;
 
-/* Sets of pages of one rank. "Read" are all pages of a parameter that some op reads in the masters' type, or as its low copy. */
+/* Sets of pages of one rank. "Read" are all pages of a parameter that some op reads in the masters'
+ * type, or as its low copy. */
 typedef enum an_page_set {
     AN_PAGES_ALL,
     AN_PAGES_OWN,           /* its pieces of all units of the grid */
@@ -108,20 +110,22 @@ typedef struct an_params_pieces {
     bool is_hybrid; /* the run asks for hybrid, which is full if all ranks are on one host */
     /* Where leaves run in rounds: what a rank makes in one. */
     int64_t round_leaves; /* neighbouring ones, a power of two; 0: 1 */
-    int64_t
-        round_passes; /* micro-batches that they are, at most, if there are several; 0: one, whose gradients leave the program at once */
+    /* micro-batches that they are, at most, if there are several; 0: one, whose gradients leave the program at once */
+    int64_t round_passes;
 } an_params_pieces;
 
 /* The sharding in the words of the run's config. */
 const char *an_params_pieces_name(const an_params_pieces *pieces);
 
-/* The pages of a buffer that the rank has. AN_PAGES_ALL: it is an allocation of the device as in a store without pieces. */
+/* The pages of a buffer that the rank has. AN_PAGES_ALL: it is an allocation of the device as in a store without
+ * pieces. */
 an_page_set an_params_pieces_set(const an_params_pieces *pieces, an_flat flat);
 
 /* Gives a plan the memory of a rank with these pieces. */
 void an_plan_divide(an_plan *plan, const an_params_pieces *pieces);
 
-/* Whether a rank with these pieces has all that the forms of a plan read and write. If not, the message names a parameter. */
+/* Whether a rank with these pieces has all that the forms of a plan read and write. If not, the
+ * message names a parameter. */
 an_status an_params_pieces_check(an_context *ctx, const an_params_pieces *pieces, const an_plan *plan);
 
 #endif

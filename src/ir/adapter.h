@@ -1,5 +1,5 @@
-/* Which parameters of a model are those of an adapter: by their names, which are PEFT's without its prefix, so that a graph that was read from a text
- * has it too. */
+/* Which parameters of a model are those of an adapter: by their names, which are PEFT's without its prefix, so that a
+ * graph that was read from a text has it too. */
 #ifndef AN_IR_ADAPTER_H
 #define AN_IR_ADAPTER_H
 

@@ -1,7 +1,7 @@
 /* Graphs for Graphviz: a cluster for every block, a box for every node, shapes on the edges.
  *
- * A node is drawn by its op's flags, not by its kind. Nodes are written in their order, so a block may be opened more than
- * once; Graphviz takes clusters of one name for one cluster.
+ * A node is drawn by its op's flags, not by its kind. Nodes are written in their order, so a block may be opened more
+ * than once; Graphviz takes clusters of one name for one cluster.
  */
 #include "ir/dot.h"
 

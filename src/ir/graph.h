@@ -48,8 +48,8 @@ typedef struct an_place {
     int call; /* number of the builder call */
 } an_place;
 
-/* A sum over samples that kernels add by leaves: the axis of samples of every input and output, -1 where there is none. Outputs that have
- * none are the sums. */
+/* A sum over samples that kernels add by leaves: the axis of samples of every input and output, -1 where there is none.
+ * Outputs that have none are the sums. */
 typedef struct an_leaf_sum {
     int8_t src[AN_MAX_INPUTS], dst[AN_MAX_OUTPUTS];
 } an_leaf_sum;
@@ -226,8 +226,8 @@ an_dim an_graph_add_dims(an_graph *g, an_dim a, an_dim b);
 an_dim an_graph_subtract_dims(an_graph *g, an_dim a, an_dim b);
 an_dim an_graph_multiply_dims(an_graph *g, an_dim a, an_dim b);
 
-/* Gives parameters their place on the grid, and inputs and states theirs, in order of registration. The same model gives
- * the same places in every clone. Inputs are sized at the symbols' maxima (left out if `inputs` is false). */
+/* Gives parameters their place on the grid, and inputs and states theirs, in order of registration. The same model
+ * gives the same places in every clone. Inputs are sized at the symbols' maxima (left out if `inputs` is false). */
 an_status an_graph_lay_out(an_graph *g, bool inputs, an_flat_sizes *sizes);
 
 /* The block proper that a node's block or scope lies in. */
@@ -256,8 +256,8 @@ bool an_result_is_dense(an_graph *g, const an_result *result); /* row-major with
 bool an_result_maximum_bytes(const an_graph *g, const an_result *result, int64_t *bytes);
 /* A tensor at the symbols' current values, data NULL. False on overflow. */
 bool an_result_tensor(const an_graph *g, const an_result *result, an_tensor *tensor);
-/* Whether a result has elements at the current values and, if it is a view, lies inside what it views; a message names the
- * node that makes or reads it. */
+/* Whether a result has elements at the current values and, if it is a view, lies inside what it views; a message names
+ * the node that makes or reads it. */
 an_status an_result_check_bounds(const an_graph *g, const an_node *node, const an_result *result);
 double an_result_elements(const an_graph *g, const an_result *result); /* at current values, for costs */
 

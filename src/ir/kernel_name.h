@@ -1,5 +1,5 @@
-/* Names of kernels as users write them and as checkpoints and dumps store them. Portable kernels were once called "reference": texts
- * that say so still mean the portable kernel. */
+/* Names of kernels as users write them and as checkpoints and dumps store them. Portable kernels were once called
+ * "reference": texts that say so still mean the portable kernel. */
 #ifndef AN_IR_KERNEL_NAME_H
 #define AN_IR_KERNEL_NAME_H
 

@@ -1,7 +1,7 @@
 /* Where parameters, states and inputs lie in their flat buffers.
  *
- * Trainable parameters are in canonical order (first an_param call) on a grid of pages, each beginning on a page, so that
- * no page holds two parameters and shards can be cut between pages. Padding is zero and never written.
+ * Trainable parameters are in canonical order (first an_param call) on a grid of pages, each beginning on a page, so
+ * that no page holds two parameters and shards can be cut between pages. Padding is zero and never written.
  */
 #include "anneal/plan.h"
 #include "ir/graph.h"

@@ -27,8 +27,8 @@ typedef enum an_storage {
 } an_storage;
 
 enum {
-    AN_OP_VIEW =
-        1, /* outputs have no storage: `view` gives their strides over input 0's root. With kernels, it also runs */
+    /* outputs have no storage: `view` gives their strides over input 0's root. With kernels, it also runs */
+    AN_OP_VIEW = 1,
     AN_OP_SOURCE = 2,           /* no inputs, no kernel; `storage` says where the value lies */
     AN_OP_SINK = 4,             /* never pruned */
     AN_OP_COMMUNICATION = 8,    /* runs even after another node failed, with the failure in its call */
@@ -41,8 +41,8 @@ enum {
     AN_OP_MEAN = 1024,          /* output 0 is a mean over attribute `axes` of input 0 */
     AN_OP_CONVERTS = 2048,      /* output 0 is input 0 in another type */
     AN_OP_OWN = 4096,           /* of the program: its record has the kernels for the device of its context */
-    AN_OP_OF_WEIGHTS =
-        8192, /* its inputs are parameters, which it reads as they are stored: outputs change with them only */
+    /* its inputs are parameters, which it reads as they are stored: outputs change with them only */
+    AN_OP_OF_WEIGHTS = 8192,
     AN_OP_FOLLOWS = 16384, /* the end of another op: autocast gives input 0 the type that it would have without it */
     AN_OP_MOVES = 32768 /* every element of an output is one of an input, or zero: it may come before or after a sum */
 };
@@ -54,7 +54,8 @@ typedef enum an_along {
     AN_ALONG_MIXED  /* anything else */
 } an_along;
 
-/* A question about one input, one of its axes, one output, and the axis of that output which should correspond; -1: it has none. */
+/* A question about one input, one of its axes, one output, and the axis of that output which should
+ * correspond; -1: it has none. */
 typedef struct an_along_question {
     const an_node *node;
     int input, axis, output, to;
@@ -111,12 +112,13 @@ struct an_op {
     uint32_t blocks_in;       /* inputs that may be of q8_0, whole parameters; no op writes it */
     uint32_t dense;           /* inputs that must be row-major and dense */
     uint32_t in_place;        /* inputs that output 0 may overwrite */
-    /* Puts a fused node in the place of this one and its neighbours where that gives the same bits, and leaves what is then
-     * not read any more in the graph. A value that the backward part reads may become an output of the fused node only if
-     * `may_keep`: recompute cannot make it alone any more. NULL: never. */
+    /* Puts a fused node in the place of this one and its neighbours where that gives the same bits, and leaves what is
+     * then not read any more in the graph. A value that the backward part reads may become an output of the fused node
+     * only if `may_keep`: recompute cannot make it alone any more. NULL: never. */
     void (*fuse)(an_graph *g, an_node *node, bool may_keep);
-    /* The host's, by level of instructions: best first, portable last, ends with name NULL. All NULL for sources and most views; a level
-     * without a list takes that of the level below. Other devices are asked by the op's name (an_op_choices in registry.h). */
+    /* The host's, by level of instructions: best first, portable last, ends with name NULL. All NULL for sources and
+     * most views; a level without a list takes that of the level below. Other devices are asked by the op's name
+     * (an_op_choices in registry.h). */
     const an_kernel *kernels[AN_LEVELS];
 };
 

@@ -131,8 +131,8 @@ static an_status parse_loss(an_parser *p) {
 enum { GRAPH, SYMBOL, BLOCK, SCOPE, LOSS, KEYWORDS };
 static const char *const keywords[] = {"graph", "symbol", "block", "scope", "loss"};
 
-/* The keyword that the current token is; KEYWORDS: it begins a node; -1: neither. An op may be called like a keyword, but a
- * ( stands behind it. */
+/* The keyword that the current token is; KEYWORDS: it begins a node; -1: neither. An op may be called like a keyword,
+ * but a ( stands behind it. */
 static an_status find_keyword(const an_parser *p, int *keyword) {
     an_context *ctx = p->scan.ctx;
     an_scanner ahead = p->scan;

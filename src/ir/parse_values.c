@@ -3,8 +3,8 @@
 
 #include "ir/parser.h"
 
-/* Deeper than windows may nest (dimension.c bounds what they weigh by 64), so that all that is printed can be read. Each level takes
- * some 400 bytes of stack. */
+/* Deeper than windows may nest (dimension.c bounds what they weigh by 64), so that all that is printed can be read.
+ * Each level takes some 400 bytes of stack. */
 enum { MOST_NESTING = 72 };
 
 an_status an_parse_value(an_parser *p, an_value *value) {

@@ -331,8 +331,8 @@ static void print_loss(printer *p) {
     an_text_add(p->text, "\n");
 }
 
-/* Appends to the text; the first error sticks to it and is returned. Parameters are numbered as they are read, so a dump
- * begins with them in that order, also with those that a pass moved or pruned. */
+/* Appends to the text; the first error sticks to it and is returned. Parameters are numbered as they are read, so a
+ * dump begins with them in that order, also with those that a pass moved or pruned. */
 static an_status print_graph(const an_graph *g, an_text *text, bool dump) {
     an_context *ctx = g->ctx;
     printer p = {.graph = g, .text = text, .dump = dump, .blocks = 1};

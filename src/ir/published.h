@@ -1,5 +1,5 @@
-/* Names of parameters in published files. Most classes of Hugging Face have the name of the model's body before every name of it: "transformer." in
- * GPT-2's, "bert." in BERT's. Ours have not. */
+/* Names of parameters in published files. Most classes of Hugging Face have the name of the model's body before every
+ * name of it: "transformer." in GPT-2's, "bert." in BERT's. Ours have not. */
 #ifndef AN_IR_PUBLISHED_H
 #define AN_IR_PUBLISHED_H
 

@@ -1,5 +1,5 @@
-/* The ops that graphs of a context may have, and their kernels. A context is created with the built-in ones (exec/context.c); the program may add
- * others (ops/own.c). */
+/* The ops that graphs of a context may have, and their kernels. A context is created with the built-in ones
+ * (exec/context.c); the program may add others (ops/own.c). */
 #ifndef AN_IR_REGISTRY_H
 #define AN_IR_REGISTRY_H
 
@@ -35,8 +35,8 @@ const an_op *an_op_at(const an_context *ctx, size_t index);
 
 /* ---- kernels ---- */
 
-/* The kernels that a plan may choose from for an op, one after the other, best first: those that the program added, then those of the
- * record if the op is the program's own, else those of the context's device. */
+/* The kernels that a plan may choose from for an op, one after the other, best first: those that the program added,
+ * then those of the record if the op is the program's own, else those of the context's device. */
 typedef struct an_choices {
     const an_op *op;
     const an_added_kernel *added;
@@ -50,13 +50,14 @@ const an_kernel *an_choices_next(an_choices *choices, bool *is_added);
 /* Whether there are kernels for an op at all. */
 bool an_op_has_kernels(const an_context *ctx, const an_op *op);
 
-/* Whether an op is computed as the library does it: it is built in, and no kernel was added. Only such ops are fused, because a fused kernel
- * computes its parts by itself. */
+/* Whether an op is computed as the library does it: it is built in, and no kernel was added. Only such ops are fused,
+ * because a fused kernel computes its parts by itself. */
 bool an_op_is_plain(const an_context *ctx, const an_op *op);
 
 /* ---- adding ---- */
 
-/* The context's own registry, which can be added to; made of the built-in one at first. It lives until the context is destroyed. */
+/* The context's own registry, which can be added to; made of the built-in one at first. It lives until
+ * the context is destroyed. */
 an_status an_registry_own(an_context *ctx, an_op_registry **registry);
 
 /* A context that works for another one knows what that one knows, now, and must not outlive it. */

@@ -27,8 +27,8 @@ static an_status check_uses(const an_graph *g, const an_node *node) {
     return AN_OK;
 }
 
-/* What infer says now must be what the node has: passes that change inputs must keep types. Only autocast chooses the type
- * of an output that may be low. */
+/* What infer says now must be what the node has: passes that change inputs must keep types. Only autocast chooses the
+ * type of an output that may be low. */
 static an_status check_inference(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
     an_dtype chosen[AN_MAX_OUTPUTS] = {AN_DTYPE_NONE};

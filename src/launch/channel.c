@@ -35,7 +35,8 @@ bool an_channel_key_make(an_siphash_key *key) {
 
 /* ---- frames ---- */
 
-/* The key of a connection. What is hashed differs for its two words, and is as long as nothing else that is hashed under the shared key. */
+/* The key of a connection. What is hashed differs for its two words, and is as long as nothing else that is
+ * hashed under the shared key. */
 static an_siphash_key make_session(const an_siphash_key *key, uint64_t first, uint64_t second) {
     uint64_t words[3] = {first, second, 0};
     an_siphash_key session;
@@ -83,8 +84,8 @@ static void get_welcome(an_channel *c, const frame *f) {
     c->state = AN_CHANNEL_OPEN;
 }
 
-/* A whole frame has come. A greeting is used up here; a message stays for an_channel_receive. The side that was connected to knows only from the first
- * message that this hello is no old one. */
+/* A whole frame has come. A greeting is used up here; a message stays for an_channel_receive. The side that was
+ * connected to knows only from the first message that this hello is no old one. */
 static void look_at_frame(an_channel *c) {
     frame f;
     memcpy(&f, c->in, sizeof f);

@@ -1,8 +1,9 @@
 /* Messages of one size over TCP between processes that share a key. Nothing here waits.
  *
- * Whoever connects sends a hello with a number of its own, and gets the other's number back. Both numbers and the shared key give the key of this
- * connection. Every message carries its place in the order and a keyed hash (SipHash-2-4) over all of it, so a message that was made up, changed, repeated,
- * left out or recorded from another connection closes the connection. Messages are not secret.
+ * Whoever connects sends a hello with a number of its own, and gets the other's number back. Both numbers and the
+ * shared key give the key of this connection. Every message carries its place in the order and a keyed hash
+ * (SipHash-2-4) over all of it, so a message that was made up, changed, repeated, left out or recorded from another
+ * connection closes the connection. Messages are not secret.
  *
  * One thread uses a channel. */
 #ifndef AN_LAUNCH_CHANNEL_H

@@ -9,7 +9,8 @@ typedef struct {
     bool is_exact;           /* the size is that of all hosts, not of this one */
 } launcher_variables;
 
-/* A launcher says itself how many processes it started, on all hosts or on this one; PMIx says only which rank a process is. */
+/* A launcher says itself how many processes it started, on all hosts or on this one; PMIx says only
+ * which rank a process is. */
 static const launcher_variables launchers[] = {
     {"mpirun of Open MPI", "openmpi", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", NULL, true},
     {"mpiexec of MPICH or Intel MPI", "mpich", "PMI_SIZE", "PMI_RANK", NULL, true},
@@ -20,8 +21,8 @@ static const launcher_variables launchers[] = {
     {"torchrun", NULL, "WORLD_SIZE", "RANK", "LOCAL_RANK", true},
 };
 
-/* Slurm has variables for a job and for a step of it. In a batch script SLURM_NTASKS and SLURM_PROCID (0) are set as well, and a
- * program there is one process. Only srun starts several, and only its steps have SLURM_STEP_NUM_TASKS. */
+/* Slurm has variables for a job and for a step of it. In a batch script SLURM_NTASKS and SLURM_PROCID (0) are set as
+ * well, and a program there is one process. Only srun starts several, and only its steps have SLURM_STEP_NUM_TASKS. */
 static const launcher_variables slurm = {"srun", "", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_STEP_ID", true};
 
 /* A whole number from 0 on; -1: the variable is not set, or has something else in it. */
@@ -48,8 +49,8 @@ static bool look(const launcher_variables *v, an_launcher *l) {
     return true;
 }
 
-/* An mpirun inside a Slurm job may start its own helpers with srun, one for each node; what they start has srun's variables too. So
- * Slurm's count only if no other launcher has set its own. */
+/* An mpirun inside a Slurm job may start its own helpers with srun, one for each node; what they start has srun's
+ * variables too. So Slurm's count only if no other launcher has set its own. */
 bool an_launcher_find(an_launcher *launcher) {
     bool is_alone = false, is_maybe = false;
     an_launcher maybe, found;

@@ -1,7 +1,8 @@
 /* Detects launchers such as mpirun and srun by the variables that they set for the processes they start.
  *
- * Processes that were started together and do not know of each other would each train the whole model and write to the same folder. That happens without MPI, and with an
- * MPI library that is not the launcher's: it silently gives every process a world of its own. */
+ * Processes that were started together and do not know of each other would each train the whole model and write to the
+ * same folder. That happens without MPI, and with an MPI library that is not the launcher's: it silently gives every
+ * process a world of its own. */
 #ifndef AN_LAUNCH_LAUNCHER_H
 #define AN_LAUNCH_LAUNCHER_H
 
@@ -23,8 +24,9 @@ typedef struct an_launcher {
 /* Whether a launcher started this process as one of several, or as one of a number that it does not say. */
 bool an_launcher_find(an_launcher *launcher);
 
-/* An error if a launcher started several processes, but the context has no other rank than this one; unless the context's options say that this process trains alone. A
- * communicator that has some of the processes is what the program wants. */
+/* An error if a launcher started several processes, but the context has no other rank than this one; unless
+ * the context's options say that this process trains alone. A communicator that has some of the processes
+ * is what the program wants. */
 an_status an_launcher_check(an_context *ctx);
 
 #endif

@@ -9,7 +9,8 @@
 
 enum { AN_RANK_HOST = 64, AN_RANK_SUPERVISOR = INT32_MAX /* who it is in a channel */ };
 
-/* A rank at one moment. Its layout is fixed: it is sent as it lies in memory. Times are in milliseconds, as each rank has its own clock. */
+/* A rank at one moment. Its layout is fixed: it is sent as it lies in memory. Times are in milliseconds, as
+ * each rank has its own clock. */
 typedef struct an_rank_state {
     int32_t rank;
     int32_t process;
@@ -36,7 +37,8 @@ typedef enum an_rank_message_kind {
     AN_RANK_GOES_ON, /* text: the stall that was reported has ended */
     AN_RANK_TIMEOUT, /* text: the stall has lasted too long, and the run must end */
     AN_RANK_EXIT,    /* state: of a rank that ends with `code` */
-    AN_RANK_HERE, /* state: of a rank as its process starts, before and after it has joined the others; `code`: how far it is */
+    /* state: of a rank as its process starts, before and after it has joined the others; `code`: how far it is */
+    AN_RANK_HERE,
     AN_RANK_STOP, /* to a rank: stop with a checkpoint, as if signal `code` had come */
     AN_RANK_MESSAGES
 } an_rank_message_kind;
@@ -56,10 +58,12 @@ typedef struct an_rank_message {
 } an_rank_message;
 _Static_assert(sizeof(an_rank_message) == AN_CHANNEL_BODY, "a message is the body of a channel's");
 
-/* Whether this is a message that ranks of such a run send. Texts are terminated and have no control characters afterwards. */
+/* Whether this is a message that ranks of such a run send. Texts are terminated and have no control characters
+ * afterwards. */
 bool an_rank_message_check(an_rank_message *message, int32_t ranks);
 
-/* Where a supervisor listens, as a text that goes through the environment of its processes: "127.0.0.1:40123:" and the key in 32 digits. */
+/* Where a supervisor listens, as a text that goes through the environment of its processes: "127.0.0.1:40123:"
+ * and the key in 32 digits. */
 enum { AN_RANK_SUPERVISOR_TEXT = 64 };
 void an_rank_supervisor_write(const struct sockaddr_in *address, const an_siphash_key *key,
                               char text[AN_RANK_SUPERVISOR_TEXT]);

@@ -1,4 +1,5 @@
-/* SipHash-2-4: a keyed hash of short messages (Aumasson and Bernstein, 2012). Without the key nobody can make a message whose hash is right. */
+/* SipHash-2-4: a keyed hash of short messages (Aumasson and Bernstein, 2012). Without the key nobody can make a
+ * message whose hash is right. */
 #ifndef AN_LAUNCH_SIPHASH_H
 #define AN_LAUNCH_SIPHASH_H
 

@@ -1,7 +1,9 @@
-/* BERT, with the names and the [out, in] weights of its published files. Norms come after the sums of the residual stream.
+/* BERT, with the names and the [out, in] weights of its published files. Norms come after the sums of the
+ * residual stream.
  *
- * Sentences of a batch have different lengths, so most end in padding. Attention takes the mask of the padding as documents: tokens are one
- * document and padding is another, so no token sees padding, and what padding computes goes nowhere. */
+ * Sentences of a batch have different lengths, so most end in padding. Attention takes the mask of the
+ * padding as documents: tokens are one document and padding is another, so no token sees padding, and
+ * what padding computes goes nowhere. */
 #include "models/model.h"
 
 #include "base/guard.h"

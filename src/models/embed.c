@@ -1,5 +1,6 @@
-/* A column of categories is one number for each of its names, 1 for the cell's own and 0 for all others. The product of such a row with a table is a row of the table, so
- * existing ops and their gradients do it, and a cell that is none of the names is a row of zeros. */
+/* A column of categories is one number for each of its names, 1 for the cell's own and 0 for all others. The product of
+ * such a row with a table is a row of the table, so existing ops and their gradients do it, and a cell that is none
+ * of the names is a row of zeros. */
 #include "models/embed.h"
 
 #include <stdio.h>

@@ -10,8 +10,8 @@ enum { AN_MOST_EMBEDDED = 256 };
 an_status an_model_check_embedded(an_context *ctx, const char *model, const an_embedded_column *columns, int count,
                                   int64_t inputs);
 
-/* x (batch, inputs) with each of these columns replaced by its row of a table. All other inputs are taken from `numbers`, which is x, normalised or not. The columns have
- * been checked. */
+/* x (batch, inputs) with each of these columns replaced by its row of a table. All other inputs are taken from
+ * `numbers`, which is x, normalised or not. The columns have been checked. */
 an_value an_model_embed(an_graph *g, an_value x, an_value numbers, const an_embedded_column *columns, int count);
 
 #endif

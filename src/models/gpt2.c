@@ -1,5 +1,5 @@
-/* GPT-2, with the names of its published weights. Weights of linear layers are [out, in]; those files have [in, out], and model.init
- * transposes them. */
+/* GPT-2, with the names of its published weights. Weights of linear layers are [out, in]; those files have [in, out],
+ * and model.init transposes them. */
 #include "models/model.h"
 
 #include "base/guard.h"

@@ -19,7 +19,8 @@ typedef struct {
 
 static const an_start zeros = {AN_INITIALIZER_CONSTANT, 0};
 
-/* A linear layer whose features are `heads` heads, seen as (batch, heads, tokens, size). norm NULL: heads are not normalised. */
+/* A linear layer whose features are `heads` heads, seen as (batch, heads, tokens, size). norm NULL:
+ * heads are not normalised. */
 static an_value project(an_graph *g, const llama *m, an_value x, const char *name, int64_t heads, const char *norm) {
     an_dim batch = an_value_dim(g, x, 0), tokens = an_value_dim(g, x, 1);
     x = an_linear_with(g, x, name, heads * m->head_size, &start, m->attention_bias);

@@ -19,7 +19,8 @@ static void add_states(an_graph *g, int end, an_value like, an_value states[AN_N
         states[s] = r ? an_run_state(g, an_normalize_names[end][s], r->dtype, 0, r->ndims - 1, dims) : AN_NONE;
 }
 
-/* The difference is an addition, as autocast leaves sums in f32: of numbers of 1e6, x - mean has too few digits in bf16 and no room in f16. What is divided is rounded once. */
+/* The difference is an addition, as autocast leaves sums in f32: of numbers of 1e6, x - mean has too few digits in
+ * bf16 and no room in f16. What is divided is rounded once. */
 static an_value normalize(an_graph *g, an_value x, const an_value states[AN_NORMALIZE_STATES]) {
     an_value difference = an_add(g, x, an_scale(g, states[AN_NORMALIZE_MEAN], -1));
     return an_divide(g, difference, states[AN_NORMALIZE_SCALE]);

@@ -16,7 +16,8 @@ static an_isa isa_of_config(const an_config *config) {
     return AN_ISA_AUTO;
 }
 
-/* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or this machine has them not. */
+/* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or
+ * this machine has them not. */
 static an_isa isa_of_run(an_context *ctx, an_config *config, const an_open_options *open) {
     an_checkpoint_info info;
     an_checkpoint_info_init(&info, sizeof info);
@@ -59,7 +60,8 @@ static an_status get_isa(an_context *ctx, an_config *config, const an_open_optio
     return AN_OK;
 }
 
-/* A config is read with a context; this one is for that alone. It has the ranks of the real one, so rank 0 can read for all of them. */
+/* A config is read with a context; this one is for that alone. It has the ranks of the real one, so rank 0
+ * can read for all of them. */
 an_status an_context_options_from_config(an_context_options *options, const an_config_options *config_options,
                                          const an_open_options *open) {
     AN_GUARD;

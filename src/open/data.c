@@ -254,7 +254,8 @@ static an_status open_text(const opening *o) {
     AN_TRY_RETURN(get_context(o, &s.context));
     AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     if (s.tokens != AN_TEXT_CHARACTERS) return an_dataset_create_text(o->dataset, ctx, &s);
-    /* What evaluates must number characters as what was trained on: those of another file may be others, in another order. */
+    /* What evaluates must number characters as what was trained on: those of another file may be
+     * others, in another order. */
     if (evaluates(o)) s.vocabulary = *o->vocabulary;
     AN_TRY_RETURN(an_dataset_create_text(o->dataset, ctx, &s));
     if (!*o->vocabulary) *o->vocabulary = *o->dataset;

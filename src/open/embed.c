@@ -1,4 +1,5 @@
-/* data.train.categories: embedding and model.embedding: which inputs of a model are categories, and how wide their tables are. */
+/* data.train.categories: embedding and model.embedding: which inputs of a model are categories, and
+ * how wide their tables are. */
 #include <stdio.h>
 #include <string.h>
 

@@ -48,7 +48,8 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
     AN_TRY_RETURN(an_config_real(config, "lora.dropout", &o.dropout));
     AN_TRY_RETURN(an_config_bool(config, "lora.rslora", &o.rslora));
     AN_TRY_RETURN(an_config_bool(config, "lora.dora", &o.dora));
-    /* With f32 storage only products read the low type; everything else would have to convert the base in every step. */
+    /* With f32 storage only products read the low type; everything else would have to convert the base in every
+     * step. */
     if (an_config_is(config, "lora.base", "auto") && !f32_storage) o.base = precision;
     if (an_config_is(config, "lora.base", "q8_0")) o.base = AN_DTYPE_Q8_0;
     const an_status status = an_graph_add_lora(graph, &o);

@@ -1,11 +1,13 @@
-/* Weights of classes: those that the config lists, or those that balance the training data. Weights of samples, which are a column. */
+/* Weights of classes: those that the config lists, or those that balance the training data. Weights of
+ * samples, which are a column. */
 #include <string.h>
 
 #include "open/open.h"
 
 static const char path[] = "data.class_weights";
 
-/* As scikit-learn has it: samples / (classes · samples of the class), over the classes that have samples. The others never weigh anything. */
+/* As scikit-learn has it: samples / (classes · samples of the class), over the classes that have samples. The
+ * others never weigh anything. */
 static an_status balance(an_context *ctx, an_dataset *training, double *weights, int64_t count) {
     an_status status;
     int64_t *targets = NULL, all = 0, present = 0;

@@ -44,7 +44,8 @@ static column_text describe(const an_feature_info *info, int64_t index) {
     return column;
 }
 
-/* The largest absolute value, since a small deviation around a large mean is as bad for a gradient as a large deviation. Columns of zeros do not count. */
+/* The largest absolute value, since a small deviation around a large mean is as bad for a gradient as a large
+ * deviation. Columns of zeros do not count. */
 static double size_of(const an_feature_info *info) {
     return info->most > -info->least ? info->most : -info->least;
 }

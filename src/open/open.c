@@ -405,7 +405,8 @@ static an_status finish(opening *o, an_trainer *t) {
     return an_open_run(t, &lengths, o->opened->purpose, o->evaluation != NULL);
 }
 
-/* One try, from a checkpoint (NULL: anew). Where ranks wait for each other, an_trainer_create and later, all of them must have come so far. */
+/* One try, from a checkpoint (NULL: anew). Where ranks wait for each other, an_trainer_create and later, all of
+ * them must have come so far. */
 static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *options,
                            const char *checkpoint) {
     an_status status;
@@ -446,7 +447,8 @@ fail:
     return status;
 }
 
-/* The checkpoints to try, best first, one after another with a NUL each: rank 0's choice, for all ranks. The caller releases *count + 1 bytes. */
+/* The checkpoints to try, best first, one after another with a NUL each: rank 0's choice, for all ranks. The caller
+ * releases *count + 1 bytes. */
 static an_status choose_checkpoints(an_context *ctx, an_config *config, const an_open_options *options, char **paths,
                                     size_t *count) {
     an_status status = AN_OK;
@@ -482,8 +484,8 @@ static an_status check_free(an_context *ctx, an_config *config) {
     return an_ranks_agree(ctx, status);
 }
 
-/* A checkpoint that is not as it was written is skipped for the one before it. That none is good is an error: to begin anew is for
- * the user to say. All ranks skip the same ones, as each try ends alike on all of them. */
+/* A checkpoint that is not as it was written is skipped for the one before it. That none is good is an error: to begin
+ * anew is for the user to say. All ranks skip the same ones, as each try ends alike on all of them. */
 an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *given) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, trainer, config, given);

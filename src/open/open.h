@@ -10,11 +10,13 @@
 
 enum { AN_PATH_TEXT = 256 };
 
-/* Threads and instructions that the config asks for must be those of the context. A plain trainer is for a context of any instructions. */
+/* Threads and instructions that the config asks for must be those of the context. A plain trainer is for a
+ * context of any instructions. */
 an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose);
 
-/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by characters, table or
- * source with names of classes: later ones must have its numbers of characters and names. It is set where it is NULL. */
+/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by
+ * characters, table or source with names of classes: later ones must have its numbers of characters and names. It
+ * is set where it is NULL. */
 an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
                        const char *path);
 
@@ -30,22 +32,25 @@ an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_confi
 /* The column that data.split.by names; NULL: none. */
 const char *an_open_group(an_config *config);
 
-/* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does not say.
- * `dtype` is of its parameters. `checkpoint`: that the run resumes from; NULL: none. */
+/* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does
+ * not say. `dtype` is of its parameters. `checkpoint`: that the run resumes from; NULL: none. */
 an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype,
                         const char *checkpoint);
 
 /* Whether data.normalize.inputs or data.normalize.targets asks for a scaling. */
 bool an_open_normalizes(an_config *config, const char *path);
-/* Fits what the model normalises to the training data, unless a checkpoint has it already. A stream has it from its program, or from its steps. */
+/* Fits what the model normalises to the training data, unless a checkpoint has it already. A stream has it from its
+ * program, or from its steps. */
 an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams, bool resumes);
 /* Columns of very different scales that nothing normalises become a warning of the config. Reads a few samples. */
 an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training);
 
-/* Does what the config's model.init says, or else loads the weights of model.from; nothing if the config has neither. All is checked before the first weight changes. */
+/* Does what the config's model.init says, or else loads the weights of model.from; nothing if the config has
+ * neither. All is checked before the first weight changes. */
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx);
 
-/* What evaluations look at, which norms are told, and the details that metrics of the config need, with those that were asked for. */
+/* What evaluations look at, which norms are told, and the details that metrics of the config need, with
+ * those that were asked for. */
 an_status an_open_evaluation(an_config *config, an_context *ctx, uint32_t details, an_trainer_options *options);
 /* Chooses the metrics that are reported; the model must have them. */
 an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *trainer);
@@ -99,14 +104,15 @@ an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
 an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
 /* ranks.precision, for parameters of this type. */
 an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype parameters, an_trainer_options *options);
-/* Whether the config has an adapter; adds it to the model, for a plan of this precision; loads the one to start from. */
+/* Whether the config has an adapter; adds it to the model, for a plan of this precision; loads the one to start
+ * from. */
 bool an_open_adapts(an_config *config);
 an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_dtype precision, bool f32_storage);
 an_status an_open_adapter(an_trainer *trainer, an_config *config, an_context *ctx);
 /* Gives the model the loss of preferences where the data has them. */
 an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const an_dataset *training);
-/* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that training never
- * sees become a warning of the config. O(samples). */
+/* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that
+ * training never sees become a warning of the config. O(samples). */
 an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);
 /* Batch norm over too few samples becomes a warning of the config. O(nodes). */
 an_status an_open_look_at_batches(an_config *config, an_trainer *trainer);
@@ -133,7 +139,8 @@ typedef struct an_lengths {
     int64_t tokens_a_sample;
 } an_lengths;
 
-/* Steps of a length that begins at step `from` of the run; `run` is the run's steps, for shares (0 or INT64_MAX: not known). */
+/* Steps of a length that begins at step `from` of the run; `run` is the run's steps, for shares (0 or INT64_MAX: not
+ * known). */
 an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from, int64_t run,
                         int64_t *steps);
 an_length_options an_open_length_options(const an_lengths *lengths, int64_t from, int64_t run);
@@ -141,8 +148,8 @@ an_length_options an_open_length_options(const an_lengths *lengths, int64_t from
 an_status an_open_blame(const an_lengths *lengths, an_status status, const char *path);
 bool an_open_counts_samples(const an_length *length); /* or tokens */
 
-/* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the schedule
- * has its own. */
+/* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the
+ * schedule has its own. */
 an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *lengths, an_arena *arena, int64_t steps,
                            double *rate);
 

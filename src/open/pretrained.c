@@ -1,4 +1,5 @@
-/* model.from: published models. A run that resumes, or one that begins with the weights of a checkpoint, can take the graph from there, so it no longer needs the folder. */
+/* model.from: published models. A run that resumes, or one that begins with the weights of a checkpoint, can take
+ * the graph from there, so it no longer needs the folder. */
 #include "anneal/pretrained.h"
 
 #include <string.h>
@@ -21,7 +22,8 @@ fail:
     return status;
 }
 
-/* Whether the config asks for so many tokens. The default may be more than the model takes; a checkpoint's config has it in writing. */
+/* Whether the config asks for so many tokens. The default may be more than the model takes; a checkpoint's
+ * config has it in writing. */
 static bool asks_for_context(an_config *config) {
     return an_config_origin_of(config, "model.context") != AN_ORIGIN_DEFAULT &&
            !an_config_is(config, "model.context", "1024");
@@ -63,7 +65,8 @@ static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) 
     return AN_OK;
 }
 
-/* Classes, pooling and dropout: what the config leaves open, the folder says. Data may have more classes than its classifier. */
+/* Classes, pooling and dropout: what the config leaves open, the folder says. Data may have more
+ * classes than its classifier. */
 static an_status choose_head(an_model_opening *o, const an_pretrained *p, an_pretrained_options *options) {
     static const char *const poolings[] = {
         [AN_BERT_POOLING_POOLER] = "pooler", [AN_BERT_POOLING_MEAN] = "mean", [AN_BERT_POOLING_FIRST] = "first"};
@@ -90,7 +93,8 @@ an_status an_open_pretrained(an_model_opening *o) {
     an_pretrained *p = NULL;
     an_pretrained_options options;
     const char *path;
-    /* The adapter is added to the model itself, whose folder is needed anyway: its checkpoint does not hold the weights. */
+    /* The adapter is added to the model itself, whose folder is needed anyway: its checkpoint does not hold the
+     * weights. */
     if (o->checkpoint && !an_open_adapts(o->config)) return open_saved(o, o->checkpoint);
     an_pretrained_options_init(&options, sizeof options);
     options.dtype = o->dtype;

@@ -14,8 +14,8 @@ typedef struct {
     an_trainer *trainer;
 } reading;
 
-/* Steps, epochs or seconds; none if it is off. Epochs stay epochs: they need not all have as many steps. Where they have not, samples are
- * a part of an epoch. */
+/* Steps, epochs or seconds; none if it is off. Epochs stay epochs: they need not all have as many steps. Where they
+ * have not, samples are a part of an epoch. */
 static an_status get_interval(const reading *r, const char *path, an_interval *interval) {
     an_context *ctx = r->ctx;
     const an_lengths *l = r->lengths;

@@ -186,7 +186,8 @@ static int64_t last_change(const an_batches *b) {
     return an_batches_change(b, index);
 }
 
-/* Where periods end, as long as epochs still change their number of steps: *count of them, and in *next how long the one after them is. */
+/* Where periods end, as long as epochs still change their number of steps: *count of them, and in *next how
+ * long the one after them is. */
 static an_status find_borders(const reading *r, const periods *p, double *next, int64_t *borders, int64_t *count) {
     an_context *ctx = r->ctx;
     const an_batches *b = r->lengths->batches;

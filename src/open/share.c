@@ -1,4 +1,5 @@
-/* Rank 0 reads a config, and every rank gets it. So ranks on hosts with other files, or started with other settings, cannot train with other values. */
+/* Rank 0 reads a config, and every rank gets it. So ranks on hosts with other files, or started with other settings,
+ * cannot train with other values. */
 #include "open/share.h"
 
 #include <string.h>

@@ -5,7 +5,8 @@
 #include "anneal/config.h"
 #include "anneal/ranks.h"
 
-/* Rank 0's bytes on every rank. *bytes of others is NULL before, and then memory of *count + 1 bytes that the caller releases; a NUL follows them. Collective. */
+/* Rank 0's bytes on every rank. *bytes of others is NULL before, and then memory of *count + 1 bytes that the caller
+ * releases; a NUL follows them. Collective. */
 an_status an_open_share(an_context *ctx, char **bytes, size_t *count);
 
 /* That every rank has rank 0's config. Collective. */

@@ -1,4 +1,5 @@
-/* Sources of texts that a tokenizer makes tokens of: for fine-tuning language models (chat, preferences) and BERT (sentences). */
+/* Sources of texts that a tokenizer makes tokens of: for fine-tuning language models (chat,
+ * preferences) and BERT (sentences). */
 #include <stdio.h>
 
 #include "anneal/pretrained.h"

@@ -1,11 +1,11 @@
-/* attention: dst = dropout(softmax(scale · q kᵀ + mask)) v over (batch, heads, tokens, size), with fewer heads of keys and
- * values than of queries if wanted.
+/* attention: dst = dropout(softmax(scale · q kᵀ + mask)) v over (batch, heads, tokens, size), with fewer heads of keys
+ * and values than of queries if wanted.
  *
- * Query i stands at position query_offset + i; causal attention lets it see the keys up to there, a window only the last
- * few of them, documents only those of its own. The second output is the log-sum-exp of every query's scores, from which
- * the gradient makes the probabilities again: scores are never stored, neither forward nor backward. dst and all gradients
- * lie as (batch, tokens, heads, size), so that the way back to (batch, tokens, features) is a view, and putting the
- * gradients of q, k and v together copies rows.
+ * Query i stands at position query_offset + i; causal attention lets it see the keys up to there, a window only the
+ * last few of them, documents only those of its own. The second output is the log-sum-exp of every query's scores, from
+ * which the gradient makes the probabilities again: scores are never stored, neither forward nor backward. dst and all
+ * gradients lie as (batch, tokens, heads, size), so that the way back to (batch, tokens, features) is a view, and
+ * putting the gradients of q, k and v together copies rows.
  */
 #include "ops/common.h"
 
@@ -166,13 +166,14 @@ static an_value attention_evaluate(an_graph *g, const an_node *node) {
 
 enum { MOST_TILES = 1 << 16 };
 
-/* Forward: scores and dst. Backward: scores and diff_dst·v for diff_q and again for diff_k and diff_v, and these three. */
+/* Forward: scores and dst. Backward: scores and diff_dst·v for diff_q and again for diff_k and
+ * diff_v, and these three. */
 enum { FORWARD_PRODUCTS = 2, DIFF_PRODUCTS = 5, FLOPS_A_PRODUCT = 2 };
 enum { FORWARD_EXPS = 1, DIFF_EXPS = 2 }; /* of a score */
 
 /* Counts the scores of the tiles that are computed: causality and a window skip tiles, documents and a mask do not. The
- * offset is a number of the run; where there is one, queries are taken for the last tokens. Of more tiles than anybody has,
- * some stand for all, so that a hostile shape costs no time. */
+ * offset is a number of the run; where there is one, queries are taken for the last tokens. Of more tiles than anybody
+ * has, some stand for all, so that a hostile shape costs no time. */
 static an_cost cost_of(const an_graph *g, const an_node *node, int first, int first_optional, int products, int exps) {
     const an_attention_attributes *attributes = node->attributes;
     an_tensor q, k;

@@ -1,8 +1,8 @@
 /* batch_norm: normalises every channel (dimension 1) over all other dimensions, by the statistics of the micro-batch.
  *
  * The statistics are outputs: mean and unbiased variance, which are combined over the step's micro-batches into the
- * running statistics (never by the kernel), and 1 / sqrt(variance + epsilon) for the gradient. Evaluation and prediction
- * use batch_norm_fixed on the running statistics instead.
+ * running statistics (never by the kernel), and 1 / sqrt(variance + epsilon) for the gradient. Evaluation and
+ * prediction use batch_norm_fixed on the running statistics instead.
  */
 #include "ops/common.h"
 
@@ -141,8 +141,8 @@ an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value 
     return an_builder_end(graph, dst);
 }
 
-/* (diff_dst, src, weight, mean, inverse) gives diff_src, diff_weight, diff_bias; with fixed statistics the last input is
- * the variance. */
+/* (diff_dst, src, weight, mean, inverse) gives diff_src, diff_weight, diff_bias; with fixed statistics the last input
+ * is the variance. */
 static an_status diff_infer(an_graph *g, an_node *node) {
     an_context *ctx = g->ctx;
     const an_result *src = an_node_input(node, DIFF_OF_SRC);

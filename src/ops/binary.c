@@ -104,8 +104,8 @@ an_value an_bias(an_graph *graph, an_value src, an_value bias, int axis) {
 
 static const an_attribute select_diff_attributes[] = {AN_ATTRIBUTE(an_select_diff_attributes, least, BOOL), {0}};
 
-/* select_diff (diff_dst, x, y): of maximum and minimum(least), for the operand x beside y. Where they are equal, each gets
- * half, as in PyTorch. */
+/* select_diff (diff_dst, x, y): of maximum and minimum(least), for the operand x beside y. Where they are equal, each
+ * gets half, as in PyTorch. */
 const an_op an_op_select_diff = {
     .name = "select_diff",
     .inputs_min = 3,
@@ -123,8 +123,8 @@ const an_op an_op_select_diff = {
 
 static const an_attribute power_diff_attributes[] = {AN_ATTRIBUTE(an_power_diff_attributes, of_exponent, BOOL), {0}};
 
-/* power_diff (diff_dst, a, b): diff_dst·b·a^(b-1) for a, diff_dst·a^b·log a for b, with PyTorch's zeros: the first is 0 for
- * b = 0, the second for a = 0 and b ≥ 0. */
+/* power_diff (diff_dst, a, b): diff_dst·b·a^(b-1) for a, diff_dst·a^b·log a for b, with PyTorch's zeros: the first is 0
+ * for b = 0, the second for a = 0 and b ≥ 0. */
 const an_op an_op_power_diff = {
     .name = "power_diff",
     .inputs_min = 3,
@@ -225,7 +225,8 @@ BINARY(power, power_cost, AN_AUTOCAST_KEEP, NULL)
 
 /* ---- adapt: the output of a layer and the change that an adapter makes to it, in graphs of generators in q8_0 ---- */
 
-/* An add of values that are not of the residual stream: what it gives may be of low precision, as the output of the layer alone may. */
+/* An add of values that are not of the residual stream: what it gives may be of low precision, as the
+ * output of the layer alone may. */
 const an_op an_op_adapt = {
     .name = "adapt",
     .inputs_min = 2,

@@ -1,10 +1,10 @@
-/* cached_attention: attention of some new tokens of a sequence to themselves and to all tokens before them, whose keys and
- * values are in a cache. pass/decoding.c puts it in the place of attention.
+/* cached_attention: attention of some new tokens of a sequence to themselves and to all tokens before them, whose keys
+ * and values are in a cache. pass/decoding.c puts it in the place of attention.
  *
  * (q, k, v, cached keys, cached values, positions, slots): q, k and v as attention has them, of the new tokens. The
- * caches are (slots, heads, positions, size). Sample i has slot slots[i], and its tokens are at positions[i], which follow
- * one another. The op first writes k and v into the caches there, so that later runs find them: it is the only op that
- * writes what it reads, and the caches are program states that nothing else reads. Prediction only.
+ * caches are (slots, heads, positions, size). Sample i has slot slots[i], and its tokens are at positions[i], which
+ * follow one another. The op first writes k and v into the caches there, so that later runs find them: it is the only
+ * op that writes what it reads, and the caches are program states that nothing else reads. Prediction only.
  */
 #include "ops/common.h"
 

@@ -13,7 +13,8 @@
 
 enum { FLOPS_A_STAGE = 8 }; /* between an addition and an activation */
 
-/* Reads the program and gives every stage its type; that of the last is the type of output 0. A chain computes in one. */
+/* Reads the program and gives every stage its type; that of the last is the type of output 0. A chain computes in
+ * one. */
 static an_status check_program(an_graph *g, const an_node *node, const char *program, an_chain *chain) {
     an_context *ctx = g->ctx;
     const char *wrong;
@@ -296,8 +297,8 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
     return append(g, c, n, 0);
 }
 
-/* Whether a chain may swallow a value: nobody else reads it, or those who do come in the backward part and can read a copy
- * that the chain keeps. */
+/* Whether a chain may swallow a value: nobody else reads it, or those who do come in the backward part and can read a
+ * copy that the chain keeps. */
 static bool may_swallow(growing *c, an_result *r, const an_node *reader, bool may_keep) {
     bool others = false;
     for (const an_use *u = r->first_use; u; u = u->next) {

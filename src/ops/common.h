@@ -24,7 +24,8 @@ an_status an_infer_broadcast(an_graph *g, an_node *node);
 /* The NumPy rule; false if the shapes do not fit. */
 bool an_broadcast_dims(an_graph *g, const an_result *a, const an_result *b, int *ndims, an_dim *dims);
 
-/* Sums `diff` over what broadcasting repeated, so that it has the shape of `like`. In view.c, as the gradient of expand. */
+/* Sums `diff` over what broadcasting repeated, so that it has the shape of `like`. In view.c, as the gradient of
+ * expand. */
 an_value an_sum_to_shape(an_graph *g, an_value diff, an_value like);
 
 /* A list with elements must not be NULL: false after a mistake that says so. */

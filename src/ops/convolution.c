@@ -1,7 +1,7 @@
 /* Convolution over images: src (batch, channels, height, width), weights (filters, channels / groups, height, width).
  *
- * A gradient op gets the shape that it makes as an attribute: an input that only gives its shape would be kept in memory
- * for it.
+ * A gradient op gets the shape that it makes as an attribute: an input that only gives its shape would be kept in
+ * memory for it.
  */
 #include "base/structs.h"
 #include "ops/window.h"

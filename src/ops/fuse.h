@@ -1,5 +1,5 @@
-/* Fusions that records name in `fuse`: each replaces a node and its neighbours by fewer nodes with the same bits, and leaves
- * what is no longer read to prune. */
+/* Fusions that records name in `fuse`: each replaces a node and its neighbours by fewer nodes with the same bits, and
+ * leaves what is no longer read to prune. */
 #ifndef AN_OPS_FUSE_H
 #define AN_OPS_FUSE_H
 

@@ -1,8 +1,9 @@
-/* Losses. Each is a sum over its targets, of the compute type: a step divides once, by its number of targets, which the
- * host counts with count_targets. Gradients flow to what was predicted; targets are data and get none.
+/* Losses. Each is a sum over its targets, of the compute type: a step divides once, by its number of targets,
+ * which the host counts with count_targets. Gradients flow to what was predicted; targets are data and get none.
  *
- * The last input may be absent: weights, which the losses of targets are multiplied by before they are added. Their dimensions are
- * the first ones of the targets, so there is one weight for each sample, or for each target. They are data too. */
+ * The last input may be absent: weights, which the losses of targets are multiplied by before they are added.
+ * Their dimensions are the first ones of the targets, so there is one weight for each sample, or for each
+ * target. They are data too. */
 #include "ops/loss.h"
 
 #include <inttypes.h>
@@ -157,8 +158,8 @@ static int64_t count_labels(const an_node *node, const an_array *targets) {
     return count;
 }
 
-/* cross_entropy (logits, targets, weights): outputs are the loss and the log-sum-exp of each row, kept for the gradient. Label
- * smoothing is PyTorch's: (1 - s) of a target is its class, s is spread over all classes. */
+/* cross_entropy (logits, targets, weights): outputs are the loss and the log-sum-exp of each row, kept for the
+ * gradient. Label smoothing is PyTorch's: (1 - s) of a target is its class, s is spread over all classes. */
 const an_op an_op_cross_entropy = {
     .name = "cross_entropy",
     .inputs_min = 2,
@@ -219,8 +220,8 @@ static void cross_entropy_each_grad(an_graph *g, const an_node *node, const an_v
     diff_src[0] = an_graph_add(g, &an_op_cross_entropy_diff, AN_COUNT(inputs), inputs, node->attributes);
 }
 
-/* cross_entropy_each (logits, targets): the loss of each target, 0 where it is ignored, and the log-sum-exp of each row. Their sum is
- * cross_entropy. For losses that compare the likelihoods of whole sequences. */
+/* cross_entropy_each (logits, targets): the loss of each target, 0 where it is ignored, and the log-sum-exp of each
+ * row. Their sum is cross_entropy. For losses that compare the likelihoods of whole sequences. */
 const an_op an_op_cross_entropy_each = {
     .name = "cross_entropy_each",
     .inputs_min = 2,
@@ -254,8 +255,8 @@ static an_cost count_right_cost(const an_graph *g, const an_node *node) {
 
 static const an_attribute count_right_attributes[] = {AN_ATTRIBUTE(an_count_right_attributes, ignored, INT), {0}};
 
-/* count_right (logits, targets): how many targets have the largest logit of their row. The program pass adds it to evaluations of models that
- * do not store their logits. */
+/* count_right (logits, targets): how many targets have the largest logit of their row. The program pass adds it to
+ * evaluations of models that do not store their logits. */
 const an_op an_op_count_right = {
     .name = "count_right",
     .inputs_min = 2,

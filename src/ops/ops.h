@@ -16,7 +16,8 @@ typedef enum an_op_number {
     AN_OP_NUMBERS
 } an_op_number;
 
-/* The record of an op, found by the graph's context. Gradients and fusions name ops of each other's files: with this, files need not. */
+/* The record of an op, found by the graph's context. Gradients and fusions name ops of each other's files:
+ * with this, files need not. */
 #define AN_BUILTIN(g, op) ((g)->ctx->ops->builtin[AN_OP_NUMBER_##op])
 
 /* Every op of ops.def by its number, NULL at the end. */

@@ -5,7 +5,8 @@
 #include "ir/kernel_name.h"
 #include "ops/common.h"
 
-/* A record of the program as passes see it, and what only this file asks. The op is the first member, so a node's op leads back to it. */
+/* A record of the program as passes see it, and what only this file asks. The op is the first member, so a
+ * node's op leads back to it. */
 typedef struct {
     an_op op;
     const char *(*infer)(const an_own_node *node, an_own_output *outputs);

@@ -1,6 +1,8 @@
-/* Weights that ranks have in pieces, and memory for the gradients of a unit: the shard pass adds these nodes (pass/shard.h). Messages are no cost of the program's own.
+/* Weights that ranks have in pieces, and memory for the gradients of a unit: the shard pass adds these nodes
+ * (pass/shard.h). Messages are no cost of the program's own.
  *
- * Some of them are views with a kernel: what they return is their first input's memory, after the kernel has waited for it or written to it. */
+ * Some of them are views with a kernel: what they return is their first input's memory, after the kernel has waited
+ * for it or written to it. */
 #include "kernels/sink/sink.h"
 #include "ops/common.h"
 #include "ops/source.h"

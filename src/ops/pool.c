@@ -1,7 +1,7 @@
 /* Pooling over images (batch, channels, height, width): the maximum or the mean of every window.
  *
- * max_pool_diff looks for the maximum again instead of keeping where it was: src is there anyway where a convolution made
- * it, and an index is as large as an activation.
+ * max_pool_diff looks for the maximum again instead of keeping where it was: src is there anyway where a convolution
+ * made it, and an index is as large as an activation.
  */
 #include "base/structs.h"
 #include "ops/window.h"

@@ -129,8 +129,9 @@ static an_value product_to_shape(an_graph *g, const an_node *node, const an_resu
     return an_cast(g, an_sum_to_shape(g, product, an_graph_value(g, input)), dtype);
 }
 
-/* The gradients of the operands `first` and the one after it. A plain matrix times a batch (a weight) gets its gradient from one product over all
- * rows of the batch, not from a product for each and a sum. Transposes are flags, but for a batch that is stacked by its columns. */
+/* The gradients of the operands `first` and the one after it. A plain matrix times a batch (a weight) gets its gradient
+ * from one product over all rows of the batch, not from a product for each and a sum. Transposes are flags, but for
+ * a batch that is stacked by its columns. */
 static void pair_grad(an_graph *g, const an_node *node, int first, an_value diff, uint32_t want, an_value *diff_src) {
     const an_product_attributes *attributes = node->attributes;
     bool transpose_a = attributes->transpose_a, transpose_b = attributes->transpose_b;
@@ -287,7 +288,8 @@ an_value an_product_add(an_graph *g, an_value a, an_value b, an_value c, an_valu
     return an_graph_add(g, &an_op_product_sum, AN_COUNT(inputs), inputs, &attributes);
 }
 
-/* What a value is a sum of: a product by a matrix that nothing but `reader` reads, or a sum of such. Adds its inputs to `inputs`; false: it is something else. */
+/* What a value is a sum of: a product by a matrix that nothing but `reader` reads, or a sum of such. Adds its inputs
+ * to `inputs`; false: it is something else. */
 static bool take_products(an_graph *g, const an_result *r, const an_node *reader, int *count, an_value *inputs) {
     const an_node *n = r->node;
     const bool is_product = n->op == &an_op_product, is_sum = n->op == &an_op_product_sum;
@@ -300,8 +302,9 @@ static bool take_products(an_graph *g, const an_result *r, const an_node *reader
     return true;
 }
 
-/* Gradients meet by being added, and those through adapters are products: one sum of all of them needs no memory for its parts. It is rounded once instead of after every part: other bits, so
- * graphs without an adapter keep their additions. */
+/* Gradients meet by being added, and those through adapters are products: one sum of all of them needs no
+ * memory for its parts. It is rounded once instead of after every part: other bits, so graphs without an
+ * adapter keep their additions. */
 an_value an_sum_products(an_graph *g, const an_node *add) {
     an_value inputs[2 * AN_PRODUCT_SUM_PAIRS];
     int count = 0;

@@ -1,5 +1,5 @@
-/* product_cross_entropy: the loss with the product that makes its logits. The fuse pass puts it in the place of product,
- * cross_entropy and, in training, of the gradients of both, so that logits are never stored whole. */
+/* product_cross_entropy: the loss with the product that makes its logits. The fuse pass puts it in the place of
+ * product, cross_entropy and, in training, of the gradients of both, so that logits are never stored whole. */
 #include "kernels/product/loss.h"
 #include "ops/common.h"
 #include "ops/fuse.h"
@@ -89,8 +89,9 @@ const an_op an_op_product_cross_entropy = {
     .kernels = AN_KERNELS(product_cross_entropy),
 };
 
-/* product_cross_entropy_each (src, weights, targets): the same for cross_entropy_each, in evaluations and in the forward half of a step. Its
- * gradient is product_cross_entropy, which makes the logits a second time: to keep them would take more memory than all else. */
+/* product_cross_entropy_each (src, weights, targets): the same for cross_entropy_each, in evaluations and in the
+ * forward half of a step. Its gradient is product_cross_entropy, which makes the logits a second time: to keep them
+ * would take more memory than all else. */
 const an_op an_op_product_cross_entropy_each = {
     .name = "product_cross_entropy_each",
     .inputs_min = 3,
@@ -153,7 +154,8 @@ static bool take_readers(parts *p, const an_result *diff) {
     return true;
 }
 
-/* Training: logits are read by the loss and its gradient only, which goes, perhaps rounded first, into the two products. */
+/* Training: logits are read by the loss and its gradient only, which goes, perhaps rounded first, into the two
+ * products. */
 static bool find_training(parts *p) {
     const an_result *diff = &p->diff->outputs[0], *sums = &p->loss->outputs[1];
     if (!sums->first_use || sums->first_use->next || sums->first_use->node != p->diff) return false;
@@ -233,7 +235,8 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
         an_result_replace(&p.diff_weights->outputs[0], an_graph_result(g, an_value_output(fused, DIFF_WEIGHTS)));
 }
 
-/* The losses stay in the forward half; the gradient, if there is one, becomes a product_cross_entropy whose loss nothing reads. */
+/* The losses stay in the forward half; the gradient, if there is one, becomes a product_cross_entropy
+ * whose loss nothing reads. */
 void an_fuse_product_losses(an_graph *g, an_node *losses, bool may_keep) {
     parts p;
     (void)may_keep;

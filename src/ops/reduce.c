@@ -1,7 +1,7 @@
 /* Sum, mean and maximum over a set of axes.
  *
- * Whatever the stored type, sums are made in the compute type. The gradients of sums are views: every element of src gets
- * the element of diff_dst that it went into.
+ * Whatever the stored type, sums are made in the compute type. The gradients of sums are views: every element of src
+ * gets the element of diff_dst that it went into.
  */
 #include "ops/reduce.h"
 
@@ -110,7 +110,8 @@ static an_along reduce_mean_along(const an_along_question *q) {
     return q->to == to ? AN_ALONG_APART : AN_ALONG_MIXED;
 }
 
-/* Elements are added in C order, so what is added lies in one piece for each place along the first axis that is reduced. */
+/* Elements are added in C order, so what is added lies in one piece for each place along the first axis that is
+ * reduced. */
 static an_along reduce_along(const an_along_question *q) {
     const an_reduce_attributes *attributes = q->node->attributes;
     if (q->to < 0 && attributes->axes.count > 0 && attributes->axes.values[0] == q->axis) return AN_ALONG_ADDED;

@@ -1,8 +1,9 @@
-/* row_factors (weight, first, second, magnitude): what DoRA (Liu et al., 2024) multiplies each output of a layer by, the magnitude of its row ÷ the norm of the row of
- * weight + scale · second·first. Outputs are the factors and the norms. A row
- * of zeros has the factor 1.
+/* row_factors (weight, first, second, magnitude): what DoRA (Liu et al., 2024) multiplies each output of a layer by,
+ * the magnitude of its row ÷ the norm of the row of weight + scale · second·first. Outputs are the factors and the
+ * norms. A row of zeros has the factor 1.
  *
- * Norms are constants to the gradient, as the paper has it: only the magnitude gets one. The weight is read as it is stored, in any type, and only by rows. */
+ * Norms are constants to the gradient, as the paper has it: only the magnitude gets one. The weight is read as it is
+ * stored, in any type, and only by rows. */
 #include "ops/row_factors.h"
 
 #include "kernels/norm/row_factors.h"

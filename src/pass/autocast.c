@@ -2,8 +2,8 @@
  *
  * It runs before autodiff, on the forward graph, so that training, evaluation and prediction have the same forward bits
  * and gradients follow from the types that values have. The type of an output is changed where the op can write it (its
- * kernels compute in f32 and round once); casts are nodes where a value is read in another type than it has, one for all
- * its readers. A parameter is not cast: its reader gets a `param` node of the low type, the store's copy.
+ * kernels compute in f32 and round once); casts are nodes where a value is read in another type than it has, one for
+ * all its readers. A parameter is not cast: its reader gets a `param` node of the low type, the store's copy.
  */
 #include "ops/common.h"
 #include "ops/source.h"
@@ -22,7 +22,8 @@ static bool converts(const an_op *op) {
     return op->autocast == AN_AUTOCAST_KEEP && op->low_out != 0;
 }
 
-/* An op that has another form in evaluation (dropout) is looked through, or both forms would round differently; so is the end of another op. */
+/* An op that has another form in evaluation (dropout) is looked through, or both forms would round differently; so
+ * is the end of another op. */
 static bool passes_on(const an_op *op) {
     return op->flags & (AN_OP_VIEW | AN_OP_FOLLOWS) ||
            (op->autocast == AN_AUTOCAST_KEEP && (op->evaluate || !op->low_out));
@@ -69,7 +70,8 @@ static void mark_node(an_node *n) {
         if (has_f32_reader(&n->outputs[i])) n->mark |= ANY_READS_F32;
 }
 
-/* What a value was cast from, if that is of the low type: a frozen parameter that is stored so (pass/lora.c). NULL: it was not. */
+/* What a value was cast from, if that is of the low type: a frozen parameter that is stored so
+ * (pass/lora.c). NULL: it was not. */
 static an_result *low_source(const lowering *l, const an_result *r) {
     if (!(r->node->op->flags & AN_OP_CONVERTS)) return NULL;
     an_result *source = an_node_input(r->node, 0);

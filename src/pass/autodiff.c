@@ -1,12 +1,13 @@
 /* autodiff: adds the nodes that compute gradients. Replaces backward().
  *
- * Nodes are walked from the last to the first. Contributions to a value are added in the reverse order of its uses, which
- * fixes the bits. A parameter's contributions are not added to each other but each to the gradient buffer, by one `grad`
- * node, so that a tied table keeps no second sum alive; the first one of a form FIRST overwrites.
+ * Nodes are walked from the last to the first. Contributions to a value are added in the reverse order of its uses,
+ * which fixes the bits. A parameter's contributions are not added to each other but each to the gradient buffer, by one
+ * `grad` node, so that a tied table keeps no second sum alive; the first one of a form FIRST overwrites.
  *
- * Each contribution is a sum over samples, and only the last operation on such a sum may be the tree of the leaves. Where a
- * run is not a whole step, the tree goes on with other runs and other ranks. Then each contribution but the first has a
- * region of its own behind the grid, and they are added when all of them are complete (step/extras.h): the same addition.
+ * Each contribution is a sum over samples, and only the last operation on such a sum may be the tree of the leaves.
+ * Where a run is not a whole step, the tree goes on with other runs and other ranks. Then each contribution but the
+ * first has a region of its own behind the grid, and they are added when all of them are complete (step/extras.h): the
+ * same addition.
  */
 #include "ops/common.h"
 #include "ops/sink.h"

@@ -24,7 +24,8 @@ an_status an_node_resolve_attributes(const an_graph *g, const an_node *node, voi
     return AN_OK;
 }
 
-/* A size that shrinks where a symbol grows (cache-tokens) is not largest at the largest values, so its bound is taken. */
+/* A size that shrinks where a symbol grows (cache-tokens) is not largest at the largest values, so its bound is
+ * taken. */
 static bool largest_tensor(const an_graph *g, const an_result *r, an_tensor *tensor) {
     int64_t bytes;
     if (!an_result_tensor(g, r, tensor) || !an_result_maximum_bytes(g, r, &bytes)) return false;

@@ -1,8 +1,8 @@
 /* A roofline: an instruction takes as long as its arithmetic or its traffic, whichever is more.
  *
- * The rates are those of the kernels for AVX-512 and AMX on two cores of an Emerald Rapids Xeon, rounded. Recompute asks for
- * ratios only, and these hardly depend on the rates: what a block computes forward and backward are the same kinds of ops
- * in about the same shares. tests/exec/test_recompute_time.c compares with what is measured. */
+ * The rates are those of the kernels for AVX-512 and AMX on two cores of an Emerald Rapids Xeon, rounded. Recompute
+ * asks for ratios only, and these hardly depend on the rates: what a block computes forward and backward are the same
+ * kinds of ops in about the same shares. tests/exec/test_recompute_time.c compares with what is measured. */
 #include "pass/cost.h"
 
 #include "pass/pass.h"

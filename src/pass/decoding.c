@@ -1,9 +1,9 @@
 /* decoding: a model of sequences becomes one of their next tokens, so that no model is written twice.
  *
- * Every causal attention becomes cached_attention, with a cache of its own, which is a program state. Rotary positions and
- * learned ones (the first rows of a table) come from an input. Only the last token's logits are computed. Everything else
- * works on each token alone, which is checked op by op; the shapes are those of the model, and `tokens` is now the number
- * of tokens that are new. Not in pass.def: a plan that decodes is made of the changed graph.
+ * Every causal attention becomes cached_attention, with a cache of its own, which is a program state. Rotary positions
+ * and learned ones (the first rows of a table) come from an input. Only the last token's logits are computed.
+ * Everything else works on each token alone, which is checked op by op; the shapes are those of the model, and `tokens`
+ * is now the number of tokens that are new. Not in pass.def: a plan that decodes is made of the changed graph.
  */
 #include "pass/decoding.h"
 
@@ -47,7 +47,8 @@ static an_status find_output(const rewriting *w, an_node **output) {
                     w->options->output ? "'" : "");
 }
 
-/* What decoding does not ask for: documents, because a generated sequence is one, and the numbers of samples, which dropout reads in training. */
+/* What decoding does not ask for: documents, because a generated sequence is one, and the numbers of samples, which
+ * dropout reads in training. */
 static bool is_ignored(const an_node *node, int input) {
     if (node->op == &an_op_dropout) return input > 0;
     return node->op == &an_op_attention && input >= AN_ATTENTION_DOCUMENTS && input != AN_ATTENTION_MASK;

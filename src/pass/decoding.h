@@ -22,8 +22,9 @@ typedef struct an_decoding {
     int64_t cache_bytes;
 } an_decoding;
 
-/* Changes the graph. What it makes of the output is (batch, 1, vocabulary): the logits of the token that follows the last one of each sample. A
- * model in which a token is not computed from itself and the tokens before it alone is refused, with the op that does otherwise. */
+/* Changes the graph. What it makes of the output is (batch, 1, vocabulary): the logits of the token that follows the
+ * last one of each sample. A model in which a token is not computed from itself and the tokens before it alone is
+ * refused, with the op that does otherwise. */
 an_status an_graph_make_decoding(an_graph *g, const an_decoding_options *options, an_decoding *decoding);
 
 #endif

@@ -1,13 +1,16 @@
-/* Direct preference optimization (Rafailov et al., 2023): a language model with an adapter learns to prefer one of two answers.
+/* Direct preference optimization (Rafailov et al., 2023): a language model with an adapter learns to prefer one of two
+ * answers.
  *
  *     loss = -log sigmoid(reward of the chosen answer - reward of the rejected one)
  *     reward = beta · Σ over the tokens of the answer: log p(token) - log p of the reference(token)
  *
- * That is the cross entropy of two classes whose logits are the rewards, so everything after the rewards, label smoothing and accuracy
- * too, is the plain loss. A sample is one row with both answers as documents of their own, 0 the chosen and 1 the rejected one.
+ * That is the cross entropy of two classes whose logits are the rewards, so everything after the rewards, label
+ * smoothing and accuracy too, is the plain loss. A sample is one row with both answers as documents of their own, 0 the
+ * chosen and 1 the rejected one.
  *
- * The reference is the frozen base: the nodes of the model a second time, without the changes of the adapter, on the same parameters. What does not depend
- * on the adapter is not computed twice. It works on the model, as pass/lora.c does, so no other part knows of a reference. */
+ * The reference is the frozen base: the nodes of the model a second time, without the changes of the adapter, on the
+ * same parameters. What does not depend on the adapter is not computed twice. It works on the model, as pass/lora.c
+ * does, so no other part knows of a reference. */
 #include <string.h>
 
 #include "anneal/optimizer.h"
@@ -103,8 +106,8 @@ static an_result *base_of(const preferring *p, an_result *r) {
     return r && r->number < p->results && p->of_base[r->number] ? p->of_base[r->number] : r;
 }
 
-/* The node on the base's values, as evaluations have it: without dropout. A product stands for its sum with an adapter's, as passes round both where they do in the
- * model; so a new adapter gives rewards of 0 in any precision. */
+/* The node on the base's values, as evaluations have it: without dropout. A product stands for its sum with an
+ * adapter's, as passes round both where they do in the model; so a new adapter gives rewards of 0 in any precision. */
 static an_status copy_node(const preferring *p, an_node *n) {
     an_graph *g = p->g;
     an_value zero = AN_NONE;

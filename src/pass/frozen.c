@@ -5,7 +5,8 @@
 #include "ops/ops.h"
 #include "ops/source.h"
 
-/* Readers that cannot do with `low` read the value as it was: passes let ops that can read a low type do so (pass/autocast.c). */
+/* Readers that cannot do with `low` read the value as it was: passes let ops that can read a low type
+ * do so (pass/autocast.c). */
 static an_status widen_for_readers(an_graph *g, an_result *r, an_dtype dtype) {
     an_context *ctx = g->ctx;
     const int block = g->block;

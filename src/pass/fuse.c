@@ -1,7 +1,8 @@
 /* fuse: one kernel where several would read and write the same values again. Replaces torch.compile's fusions.
  *
  * What can be fused is said by records: the hook of a node's op looks at the node's neighbours and puts a fused node in
- * their place. A fused kernel rounds wherever the graph had a value of low precision, so the bits are those of the parts.
+ * their place. A fused kernel rounds wherever the graph had a value of low precision, so the bits are those of the
+ * parts.
  */
 #include "pass/pass.h"
 

@@ -10,7 +10,8 @@ typedef struct placed {
     struct placed *next;
 } placed;
 
-/* Of two as large, the one that lives longer: there are fewer places for it. The last rule makes every plan the same. */
+/* Of two as large, the one that lives longer: there are fewer places for it. The last rule makes every plan the
+ * same. */
 static int larger_first(const void *a, const void *b) {
     const an_lasting *x = ((const placed *)a)->value, *y = ((const placed *)b)->value;
     const int64_t lives_x = x->end - x->begin, lives_y = y->end - y->begin;

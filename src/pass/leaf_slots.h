@@ -1,5 +1,6 @@
-/* Where sums of leaves wait if a node's kernel knows nothing of leaves: the sum of the first leaf is made in the output itself, those of others in slots of
- * scratch, in front of the kernel's own. The select pass makes room for them, and exec/by_leaf.c uses it. */
+/* Where sums of leaves wait if a node's kernel knows nothing of leaves: the sum of the first leaf is made in the output
+ * itself, those of others in slots of scratch, in front of the kernel's own. The select pass makes room for them,
+ * and exec/by_leaf.c uses it. */
 #ifndef AN_PASS_LEAF_SLOTS_H
 #define AN_PASS_LEAF_SLOTS_H
 

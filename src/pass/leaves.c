@@ -1,11 +1,11 @@
 /* leaves: which sums over samples are added by leaves, so that one run of a training form may have several leaves.
  *
- * The axis of samples of a value is the one whose size has the symbol of the samples in it. Every op is asked what it does
- * along this axis (an_op.along). Where it adds, its node gets a note of the axes (an_leaf_sum): its kernel adds the samples of
- * each leaf, and then the leaves in the tree. Only the last operation on a gradient may be that tree, as the tree goes on with
- * other runs and other ranks: such a sum goes into a gradient or out of the program by ops that only move elements. Where
- * anything else is done, with samples or with a sum over them, a run has one leaf: the graph gets the reason, also where
- * nobody wants more.
+ * The axis of samples of a value is the one whose size has the symbol of the samples in it. Every op is asked what it
+ * does along this axis (an_op.along). Where it adds, its node gets a note of the axes (an_leaf_sum): its kernel adds
+ * the samples of each leaf, and then the leaves in the tree. Only the last operation on a gradient may be that tree, as
+ * the tree goes on with other runs and other ranks: such a sum goes into a gradient or out of the program by ops that
+ * only move elements. Where anything else is done, with samples or with a sum over them, a run has one leaf: the graph
+ * gets the reason, also where nobody wants more.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* Adapters of low rank (LoRA): to every product x·Wᵀ with a chosen weight, scale · (dropout(x)·Aᵀ)·Bᵀ is added, as part of the same sum, and everything but
- * A, B and layers that are trained whole, such as a new head, is frozen.
+/* Adapters of low rank (LoRA): to every product x·Wᵀ with a chosen weight, scale · (dropout(x)·Aᵀ)·Bᵀ is added, as part
+ * of the same sum, and everything but A, B and layers that are trained whole, such as a new head, is frozen.
  *
- * With DoRA, every output of the sum is then multiplied by magnitude ÷ norm of its row of W + scale · B·A (ops/row_factors.c). A bias is added later, so it is
- * not.
+ * With DoRA, every output of the sum is then multiplied by magnitude ÷ norm of its row of W + scale · B·A
+ * (ops/row_factors.c). A bias is added later, so it is not.
  *
- * It works on the model, not on the clones of a plan: A and B are parameters like others, so groups, checkpoints, ranks and exports need to know
- * nothing of them. Their names are those that PEFT gives them, without its prefix. */
+ * It works on the model, not on the clones of a plan: A and B are parameters like others, so groups, checkpoints, ranks
+ * and exports need to know nothing of them. Their names are those that PEFT gives them, without its prefix. */
 #include <string.h>
 
 #include "anneal/optimizer.h"

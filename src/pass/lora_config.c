@@ -23,7 +23,8 @@ typedef struct {
     bool has_alpha;
 } reading;
 
-/* One more pattern of a list that has `count`; `key` is for messages. The format has one %s for a name, which it quotes, or for a pattern. */
+/* One more pattern of a list that has `count`; `key` is for messages. The format has one %s for a name, which it
+ * quotes, or for a pattern. */
 static an_status add_pattern(const reading *r, const char *key, const char *format, const char *name,
                              const char ***list, int64_t count) {
     an_context *ctx = r->ctx;
@@ -54,7 +55,8 @@ static an_status add_target(reading *r, const char *name, bool is_pattern) {
     return AN_OK;
 }
 
-/* What is trained whole: a layer, or all layers inside of it. Names for models of other kinds may be among them, so they need not match. */
+/* What is trained whole: a layer, or all layers inside of it. Names for models of other kinds may be among
+ * them, so they need not match. */
 static an_status read_whole(reading *r) {
     an_context *ctx = r->ctx;
     an_json_string name;

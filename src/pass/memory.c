@@ -1,8 +1,9 @@
 /* memory: gives every root an offset in the arena. Replaces the caching allocator.
  *
- * The step is played through an allocator of offsets in the order in which it will run; where that leaves much unused, the largest values are also placed first. A contribution that only an
- * overwriting gradient reads is placed straight in the gradient buffer, or in the root of its unit. Ops may write in place where their record says so
- * and nobody else reads the input; since that can also tear holes, the smallest of the plans with and without is kept.
+ * The step is played through an allocator of offsets in the order in which it will run; where that leaves much unused,
+ * the largest values are also placed first. A contribution that only an overwriting gradient reads is placed straight
+ * in the gradient buffer, or in the root of its unit. Ops may write in place where their record says so and nobody else
+ * reads the input; since that can also tear holes, the smallest of the plans with and without is kept.
  */
 #include "pass/memory.h"
 
@@ -61,7 +62,8 @@ static void bind_gradients(an_graph *g) {
     }
 }
 
-/* The gradient in whose place a contribution is made, if that is a part of a root of the arena; NULL: the contribution has its own. */
+/* The gradient in whose place a contribution is made, if that is a part of a root of the arena; NULL: the
+ * contribution has its own. */
 static const an_result *made_in(const an_result *r) {
     const an_node *reader = r->first_use ? r->first_use->node : NULL;
     if (!reader || !reader->elided || !(reader->op->flags & AN_OP_VIEW) || contribution_of(reader) != r) return NULL;

@@ -21,7 +21,8 @@ typedef struct an_memory_plan {
     bool in_place;      /* whether writing in place made it smaller */
 } an_memory_plan;
 
-/* Whether a contribution can be made where it belongs: an overwriting gradient is its only reader, and it lies as the parameter. */
+/* Whether a contribution can be made where it belongs: an overwriting gradient is its only reader, and
+ * it lies as the parameter. */
 bool an_gradient_fits(an_graph *g, const an_node *grad);
 
 #endif

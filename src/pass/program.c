@@ -1,8 +1,8 @@
 /* program: makes the form of the model that was asked for, with its sinks.
  *
- * Training keeps the loss and the statistics; evaluation and prediction replace every op that acts differently in training
- * (dropout, batch norm) by what its record says, so that nothing of training can be reached from them. Replaces train(),
- * eval() and no_grad().
+ * Training keeps the loss and the statistics; evaluation and prediction replace every op that acts differently in
+ * training (dropout, batch norm) by what its record says, so that nothing of training can be reached from them.
+ * Replaces train(), eval() and no_grad().
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "ops/source.h"
 #include "pass/pass.h"
 
-/* Whether a node belongs to the form: of the sinks that the host reads, training has those marked so, the others all but
- * statistics. */
+/* Whether a node belongs to the form: of the sinks that the host reads, training has those marked so, the others all
+ * but statistics. */
 static bool wanted(const an_node *node, an_form form) {
     if (!(node->op->flags & AN_OP_KEEPS_INPUTS)) return true;
     bool trains = an_form_trains(form);

@@ -1,10 +1,11 @@
 /* recompute: drops values that only backward still needs and makes them again when it does. Replaces gradient
- * checkpointing, and the care that it takes to wrap the right parts of a model and to draw the same random numbers twice.
+ * checkpointing, and the care that it takes to wrap the right parts of a model and to draw the same random numbers
+ * twice.
  *
- * A dropped value is made by a copy of its node in the backward part: the same op, attributes (a random site too), kernel
- * and block. Copies read what was kept, or other copies; views are made again over them. They are made where backward
- * asks first, so nothing is made in vain, and the order pass puts them there. A copy computes what its original did from
- * the same bits, so the bits of a run do not change.
+ * A dropped value is made by a copy of its node in the backward part: the same op, attributes (a random site too),
+ * kernel and block. Copies read what was kept, or other copies; views are made again over them. They are made where
+ * backward asks first, so nothing is made in vain, and the order pass puts them there. A copy computes what its
+ * original did from the same bits, so the bits of a run do not change.
  *
  * It runs after select, so that a copy has its original's kernel.
  */
@@ -28,11 +29,11 @@ typedef struct {
     int64_t count; /* of instructions that were copied */
 } copier;
 
-/* In full recompute a value can be made again more than once, but only once in each layer. Layer d has the ranges of units
- * that arise from halving the line of units d times. The right half of a range is handled first: what it reads of the left
- * half is made, without what the left half's own gradients need; then the left half is handled in the same way, from the
- * same beginning. A range of one unit makes what its gradients need. Ranges at the end of the line are spared all that:
- * backward begins there, so they find what forward left behind.
+/* In full recompute a value can be made again more than once, but only once in each layer. Layer d has the ranges of
+ * units that arise from halving the line of units d times. The right half of a range is handled first: what it reads of
+ * the left half is made, without what the left half's own gradients need; then the left half is handled in the same
+ * way, from the same beginning. A range of one unit makes what its gradients need. Ranges at the end of the line are
+ * spared all that: backward begins there, so they find what forward left behind.
  *
  * `from` is the unit of a value, `to` that of its reader: the last range that has both decides. */
 static int halve(const an_recomputation *c, int64_t from, int64_t to) {

@@ -1,9 +1,10 @@
 /* What to drop for a budget: the values that free most bytes for the time of making them again.
  *
- * A value that backward does not read is gone after forward anyway. One that it reads is a candidate: making it again costs
- * the time of its node and of the nodes before it, back to values that are kept or are candidates themselves, which pay for
- * themselves if they go. So costs add up, one order of candidates serves every budget, and a level is how many of them go;
- * the plan tries some levels and takes the lowest that fits. Among equals the first goes first: it would be kept longest. */
+ * A value that backward does not read is gone after forward anyway. One that it reads is a candidate: making it
+ * again costs the time of its node and of the nodes before it, back to values that are kept or are candidates
+ * themselves, which pay for themselves if they go. So costs add up, one order of candidates serves every budget, and
+ * a level is how many of them go; the plan tries some levels and takes the lowest that fits. Among equals the
+ * first goes first: it would be kept longest. */
 #include <stdlib.h>
 
 #include "pass/cost.h"

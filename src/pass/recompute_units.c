@@ -47,8 +47,8 @@ static void cut(const blocks *b, int64_t runs) {
     mark_views(c->g);
 }
 
-/* Everything in a line: blocks have odd numbers, what lies between them even ones, and no node comes before what it reads.
- * Numbers that no forward node has are left out. */
+/* Everything in a line: blocks have odd numbers, what lies between them even ones, and no node comes before what it
+ * reads. Numbers that no forward node has are left out. */
 static an_status line_up(const blocks *b) {
     an_recomputation *c = b->c;
     an_context *ctx = c->g->ctx;
@@ -78,8 +78,8 @@ static void keep_outputs(const an_recomputation *c, const an_node *node) {
     for (int i = 0; i < node->output_count; i++) c->dropped[node->outputs[i].number] = false;
 }
 
-/* What the host reads after the run stays, without the other outputs of its node; what another unit reads stays with them,
- * unless units are made again from one another. */
+/* What the host reads after the run stays, without the other outputs of its node; what another unit reads stays with
+ * them, unless units are made again from one another. */
 static void drop(const an_recomputation *c, bool without_block) {
     for (const an_node *n = c->g->first; n; n = n->next)
         for (int i = 0; i < n->output_count && may_copy(n); i++)

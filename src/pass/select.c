@@ -37,8 +37,8 @@ static an_status check_list(an_context *ctx, const char *list) {
     return AN_OK;
 }
 
-/* The same for a node: a kernel that is chosen for an op is chosen for its gradient ops too (attention, attention_diff), unless the
- * list has them by their own names. *from is the op that the list names. */
+/* The same for a node: a kernel that is chosen for an op is chosen for its gradient ops too (attention,
+ * attention_diff), unless the list has them by their own names. *from is the op that the list names. */
 static const char *forced_for(const an_context *ctx, const char *list, const char *op, const char **from,
                               size_t *length) {
     const char *name = forced(list, op, length), *gradient = strstr(op, "_diff");
@@ -112,7 +112,8 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const an_pa
     return AN_OK;
 }
 
-/* The call has room for every operand that a node may have, so it does not lie on the stack: oneDNN needs that where kernels are chosen. */
+/* The call has room for every operand that a node may have, so it does not lie on the stack: oneDNN needs that
+ * where kernels are chosen. */
 an_status an_pass_select(an_graph *g, const an_pass_options *options) {
     an_status status;
     an_context *ctx = g->ctx;

@@ -1,11 +1,14 @@
-/* shard: adds what ranks do with each other while a program runs. Replaces the hooks, buckets, wrappers and no_sync() of hand-written data parallelism.
+/* shard: adds what ranks do with each other while a program runs. Replaces the hooks, buckets, wrappers and no_sync()
+ * of hand-written data parallelism.
  *
- * Where every rank has all gradients, an `exchange` comes after the last gradient of each unit, so that ranks exchange it while the rest of backward still computes. Where ranks have pieces of gradients or
- * weights, shard_gradients.c and shard_regions.c say what is added.
+ * Where every rank has all gradients, an `exchange` comes after the last gradient of each unit, so that ranks exchange
+ * it while the rest of backward still computes. Where ranks have pieces of gradients or weights, shard_gradients.c and
+ * shard_regions.c say what is added.
  *
- * It runs after order, because what is read and complete at which point is what it asks, and after recompute, because nothing that ranks do together is done twice. Units are
- * exchanged in the same order in every form, as one rank may end its step in the form FIRST while another ends it in NEXT: a unit with a parameter that no gradient
- * reaches, whose zeros are written by the form FIRST alone, is exchanged at the end. */
+ * It runs after order, because what is read and complete at which point is what it asks, and after recompute, because
+ * nothing that ranks do together is done twice. Units are exchanged in the same order in every form, as one rank may
+ * end its step in the form FIRST while another ends it in NEXT: a unit with a parameter that no gradient reaches,
+ * whose zeros are written by the form FIRST alone, is exchanged at the end. */
 #include "pass/shard.h"
 
 #include "ops/sink.h"

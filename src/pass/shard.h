@@ -1,8 +1,9 @@
-/* What the shard pass leaves behind for the plan, and what its parts share: the exchange of gradients that ranks all have (shard.c), gathered weights (shard_regions.c) and gradients in pieces
- * (shard_gradients.c).
+/* What the shard pass leaves behind for the plan, and what its parts share: the exchange of gradients that ranks all
+ * have (shard.c), gathered weights (shard_regions.c) and gradients in pieces (shard_gradients.c).
  *
- * A region is a part of a form, from the first instruction that reads a unit's weights to the last one before they are let go. Its weights are gathered once. They lie in one root of the arena for
- * each type that is read: the pages of the parameters that the region reads, one after another. */
+ * A region is a part of a form, from the first instruction that reads a unit's weights to the last one before they are
+ * let go. Its weights are gathered once. They lie in one root of the arena for each type that is read: the pages of
+ * the parameters that the region reads, one after another. */
 #ifndef AN_PASS_SHARD_H
 #define AN_PASS_SHARD_H
 

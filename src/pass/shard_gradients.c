@@ -1,7 +1,9 @@
-/* Gradients in pieces: a unit's gradients are collected in a root of the arena, laid out as on the grid, and leave from there when the last one is complete.
+/* Gradients in pieces: a unit's gradients are collected in a root of the arena, laid out as on the grid, and leave from
+ * there when the last one is complete.
  *
- * The root begins where the first of them is made, so that the memory pass can place contributions straight in it. At most one unit is on its way: the one before it is waited for first, and its
- * memory is then free. There is no flat buffer, and so only the form FIRST. */
+ * The root begins where the first of them is made, so that the memory pass can place contributions straight in it. At
+ * most one unit is on its way: the one before it is waited for first, and its memory is then free. There is no flat
+ * buffer, and so only the form FIRST. */
 #include <stdlib.h>
 
 #include "ops/sink.h"
@@ -57,7 +59,8 @@ static int by_end(const void *a, const void *b) {
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* What of a region no gradient is written to: its padding, or all of it. `begin`: where it lies in the root of its unit. */
+/* What of a region no gradient is written to: its padding, or all of it. `begin`: where it lies in the root of its
+ * unit. */
 static void add_zeros(an_collect_attributes *a, an_element_range *zeros, const an_parameter *p, int64_t begin,
                       bool is_written) {
     const an_element_range rest = {is_written ? begin + p->elements : begin, begin + an_parameter_padded(p)};

@@ -1,8 +1,10 @@
 /* Regions of gathered weights: which there are, where they are gathered, and who reads them.
  *
- * The graph is in the order in which it runs. A unit stays gathered while it is one of the two that were read last, so weights that backward needs at once, those of the last block, are
- * not gathered twice, and of a chain of blocks at most two are there, and the one that is on its way. A small unit, such as a norm between the last block and the head, does not count as one of the
- * two. Each region is posted right before the one in front of it is waited for, or later: once a larger one has been let go, as long as another one is still to be read before it. */
+ * The graph is in the order in which it runs. A unit stays gathered while it is one of the two that were read last, so
+ * weights that backward needs at once, those of the last block, are not gathered twice, and of a chain of blocks at
+ * most two are there, and the one that is on its way. A small unit, such as a norm between the last block and the
+ * head, does not count as one of the two. Each region is posted right before the one in front of it is waited for,
+ * or later: once a larger one has been let go, as long as another one is still to be read before it. */
 #include <stdlib.h>
 
 #include "ops/sink.h"
@@ -116,7 +118,8 @@ static int64_t unit_elements(const search *f, size_t region) {
     return unit->end - unit->begin;
 }
 
-/* So the weights of a head and those of the block before the last, which backward reads once it is through with the last, are not there at the same time. */
+/* So the weights of a head and those of the block before the last, which backward reads once it is through with the
+ * last, are not there at the same time. */
 static void choose_posts(search *f) {
     for (size_t i = 1; i < f->region_count; i++) {
         gathered *next = &f->regions[i];
@@ -273,7 +276,8 @@ static an_status clone_view(search *f, const reading *r, const an_result *view) 
     return AN_OK;
 }
 
-/* The views between a weight and its reader are made again over the region's root, the first one first. There are few between any two. */
+/* The views between a weight and its reader are made again over the region's root, the first one first. There
+ * are few between any two. */
 static an_status serve(search *f, const reading *r) {
     an_context *ctx = f->s->g->ctx;
     const an_result *wanted = an_node_input(r->node, r->slot);

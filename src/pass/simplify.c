@@ -1,9 +1,10 @@
-/* simplify: takes out nodes that do nothing: a cast to the own type, a copy of what is dense, a reshape of a reshape. Gradients through adapters that meet in an addition become one
- * sum of products.
+/* simplify: takes out nodes that do nothing: a cast to the own type, a copy of what is dense, a reshape of a reshape.
+ * Gradients through adapters that meet in an addition become one sum of products.
  *
- * Models come by them through layers that cannot know what is around them, and gradients by doing backwards what was done
- * forwards; so it runs after autodiff. Replaces the care of who writes a loop by hand to make no copy and no view too many.
- * What stands for a node lies in memory as its output did. It has the same bits, but for those sums, which round once.
+ * Models come by them through layers that cannot know what is around them, and gradients by doing backwards what was
+ * done forwards; so it runs after autodiff. Replaces the care of who writes a loop by hand to make no copy and no view
+ * too many. What stands for a node lies in memory as its output did. It has the same bits, but for those sums, which
+ * round once.
  */
 #include "pass/pass.h"
 
@@ -23,7 +24,8 @@ static bool may_share(const an_graph *g, const an_result *copy, const an_result 
            an_result_maximum_bytes(g, instead->root, &root_bytes) && bytes == root_bytes;
 }
 
-/* What stands for a node; NULL: it stays. Nodes that the hook adds go in front of it and are of its origin and phase. */
+/* What stands for a node; NULL: it stays. Nodes that the hook adds go in front of it and are of its origin and
+ * phase. */
 static an_result *find_instead(an_graph *g, an_node *node) {
     g->insert_before = node;
     g->origin = node->origin ? node->origin : node;

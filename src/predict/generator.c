@@ -1,9 +1,9 @@
 /* Generation: a graph of next tokens (pass/decoding.h), and two programs of it that share one cache.
  *
  * One program is for prompts: one sequence, many tokens. The other is for what follows: one token of each sequence. A
- * sequence has a slot of the cache, and its row in a run says which; so rows are dense however sequences come and go. Every
- * kernel gives a row the bits that it has alone, so what is generated depends neither on the rows beside it nor on where a prompt
- * was cut.
+ * sequence has a slot of the cache, and its row in a run says which; so rows are dense however sequences come and go.
+ * Every kernel gives a row the bits that it has alone, so what is generated depends neither on the rows beside it nor
+ * on where a prompt was cut.
  */
 #include <string.h>
 
@@ -100,7 +100,8 @@ static an_status choose_context(an_generator *g, const an_predictor_model *model
     return AN_OK;
 }
 
-/* Caches are sized by the context, which the rewriting of the graph tells: it is done once to ask, and once to be used. */
+/* Caches are sized by the context, which the rewriting of the graph tells: it is done once to ask, and once to be
+ * used. */
 static an_status make_graph(an_generator *g, const an_predictor_model *model, const an_generator_options *options) {
     an_context *ctx = g->ctx;
     an_decoding_options decoding = {.slots = g->most, .context = 1, .output = options->output};
@@ -464,8 +465,8 @@ static bool is_next(const slot *s) {
     return s->known > 0 && s->count - s->known == 1;
 }
 
-/* Logits of every sequence, in their order. Those of one token are computed together; they are older than those whose prompt is still to be
- * computed, so they come first. */
+/* Logits of every sequence, in their order. Those of one token are computed together; they are older than those whose
+ * prompt is still to be computed, so they come first. */
 static an_status compute(an_generator *g) {
     an_context *ctx = g->ctx;
     int64_t rows = 0;

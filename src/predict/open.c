@@ -1,4 +1,5 @@
-/* A predictor from a checkpoint: its graph and its weights are read, and neither data, config nor moments. Or from a published model, which says what its graph is. */
+/* A predictor from a checkpoint: its graph and its weights are read, and neither data, config nor moments. Or from a
+ * published model, which says what its graph is. */
 #include <string.h>
 
 #include "anneal/pretrained.h"

@@ -9,7 +9,8 @@ static const an_stored *find(const an_params *params, int state) {
     return an_normalization_find(params, AN_NORMALIZED_INPUT, state);
 }
 
-/* A graph of the program's may have states of these names that mean something else: then the shapes do not fit, and there are no ranges. */
+/* A graph of the program's may have states of these names that mean something else: then the shapes do not fit,
+ * and there are no ranges. */
 an_status an_ranges_make(an_ranges *ranges, const an_params *params, int64_t input_elements) {
     an_context *ctx = params->ctx;
     const an_stored *least = find(params, AN_NORMALIZE_LEAST), *most = find(params, AN_NORMALIZE_MOST);

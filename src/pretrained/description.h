@@ -34,8 +34,8 @@ struct an_description {
     } facts[AN_FACTS];
 };
 
-/* Reads config.json. `advice`: what the message about an unknown kind of model ends with. What it has that no model here can do is not an error yet: an_description_check says so.
- * Destroy the description also if this fails. */
+/* Reads config.json. `advice`: what the message about an unknown kind of model ends with. What it has that no model
+ * here can do is not an error yet: an_description_check says so. Destroy the description also if this fails. */
 an_status an_description_read(an_description *d, an_context *ctx, const char *path, const char *advice);
 /* … the keys and tensors of a GGUF file. */
 an_status an_description_read_gguf(an_description *d, an_context *ctx, const char *path, const an_weights *weights);

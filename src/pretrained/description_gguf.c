@@ -87,7 +87,8 @@ static an_status read_tensors(an_description *d, const an_weights *w) {
 
 /* ---- rotary positions ---- */
 
-/* Llama 3.1 and later write what each frequency is divided by, not the numbers that this comes from: these are the same in all of them but for the factor. */
+/* Llama 3.1 and later write what each frequency is divided by, not the numbers that this comes from: these are the
+ * same in all of them but for the factor. */
 static an_status read_scaling(an_description *d, const an_weights *w) {
     enum { MOST_PAIRS = 512 };
     static const double low = 1, high = 4, original = 8192, two_pi = 6.28318530717958647693, rounding = 1e-4;

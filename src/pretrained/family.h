@@ -1,5 +1,6 @@
-/* Families of published models. A family is one file, whose record families.c lists: what its files are called and what they say, what an absent key
- * means, how its graph is built, and what its tensors are called in GGUF. docs/howto/add-a-model-family.md shows how to write one. */
+/* Families of published models. A family is one file, whose record families.c lists: what its files are called and what
+ * they say, what an absent key means, how its graph is built, and what its tensors are called in GGUF.
+ * docs/howto/add-a-model-family.md shows how to write one. */
 #ifndef AN_PRETRAINED_FAMILY_H
 #define AN_PRETRAINED_FAMILY_H
 
@@ -34,15 +35,17 @@ typedef struct an_family {
     const char *architectures[8]; /* of config.json */
     const an_family_key *keys;
     const an_family_name *names;
-    /* A parameter that every model of the family has, and what the names of its heads begin with. A folder may lack a head of the model, or have one for
-     * another task. NULL: models of the family have one head, which the folder must have. */
+    /* A parameter that every model of the family has, and what the names of its heads begin with. A folder may
+     * lack a head of the model, or have one for another task. NULL: models of the family have one head,
+     * which the folder must have. */
     const char *body, *heads[4];
     /* Settles what keys together mean, after the usual values are there: absent ones, and facts that no key states. */
     void (*settle)(an_description *d);
     an_status (*look)(an_description *d,
                       const char *folder); /* at other files than config.json; NULL: there are none */
     an_status (*build)(an_graph **graph, const an_description *d, const an_pretrained_options *options);
-    /* What is written. config.json has the keys of the family whose facts are known, with the first of its architectures. */
+    /* What is written. config.json has the keys of the family whose facts are known, with the first of its
+     * architectures. */
     const char *prefix; /* before the names of its parameters in safetensors; NULL: nothing */
     bool (*prefixed)(const an_description *d, const char *name); /* whether this parameter has it; NULL: all have */
     const char *classifier; /* of its architectures, that which tells classes apart; NULL: none does */

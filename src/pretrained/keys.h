@@ -1,4 +1,5 @@
-/* The keys of config.json: which fact of the model each one states. Which of them a family has, and what an absent one means there, its own file says. */
+/* The keys of config.json: which fact of the model each one states. Which of them a family has, and what an absent
+ * one means there, its own file says. */
 #ifndef AN_PRETRAINED_KEYS_H
 #define AN_PRETRAINED_KEYS_H
 
@@ -72,10 +73,12 @@ extern const an_key_row an_key_rows[AN_KEY_ROWS];
 
 /* The row of a key; -1: there is none. */
 int an_key_row_find(const char *key, bool rope);
-/* Whether the key has no effect on what the model computes (dropout, token ids, generation …). It may have a row for the families that look at it. */
+/* Whether the key has no effect on what the model computes (dropout, token ids, generation …). It may have a row for
+ * the families that look at it. */
 bool an_key_is_harmless(const char *key);
 
-/* A key of GGUF behind "llama." and so on, and the fact that it states; AN_FACTS: none by itself. The last has no key. */
+/* A key of GGUF behind "llama." and so on, and the fact that it states; AN_FACTS: none by itself. The last has no
+ * key. */
 typedef struct an_gguf_fact {
     const char *key;
     an_fact fact;

@@ -160,7 +160,8 @@ an_status an_pretrained_info_get(const an_pretrained *pretrained, an_pretrained_
     return an_pretrained_info_write(p->ctx, info, &own);
 }
 
-/* A description costs nothing to write, so one that promises more than the files have is refused before memory is asked for. */
+/* A description costs nothing to write, so one that promises more than the files have is refused
+ * before memory is asked for. */
 static an_status check_elements(const an_pretrained *p, const an_graph *g, int64_t classes) {
     const int64_t wanted = an_graph_parameter_elements(g), width = count_of(&p->description, AN_FACT_WIDTH);
     const int64_t heads = p->description.family->body ? (width + 1) * (width + classes) : 0; /* they may be new */

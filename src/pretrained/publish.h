@@ -23,8 +23,9 @@ typedef struct an_publication {
     bool new_head; /* a run has made a classifier of what was none */
 } an_publication;
 
-/* Puts the weights of a model in the place of those of its files, in the order of the graph, which must outlive them: names without the prefix that
- * files have before them, and GPT-2's matrices as [out, in]. Heads for other tasks, which only BERT's files may have, are left out, or come behind. `path` is for messages. */
+/* Puts the weights of a model in the place of those of its files, in the order of the graph, which must outlive them:
+ * names without the prefix that files have before them, and GPT-2's matrices as [out, in]. Heads for other tasks,
+ * which only BERT's files may have, are left out, or come behind. `path` is for messages. */
 an_status an_model_weights_view(an_weights *weights, const an_graph *graph, const char *path, bool with_heads);
 
 an_status an_publish_folder(const an_publication *publication, const char *folder);

@@ -1,4 +1,5 @@
-/* config.json: that of the folder which the model began as, with another type of weights and the classes of its run; or the facts of the model, by the same table that reads them. */
+/* config.json: that of the folder which the model began as, with another type of weights and the classes of its run;
+ * or the facts of the model, by the same table that reads them. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* A folder as Hugging Face has them: config.json, weights in one safetensors file or several with an index, and what the tokenizer needs. config.json comes last, so
- * a folder that has one is complete. */
+/* A folder as Hugging Face has them: config.json, weights in one safetensors file or several with an index, and what
+ * the tokenizer needs. config.json comes last, so a folder that has one is complete. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* generation_config.json of a folder that is written: which tokens begin and end a text, and how the model was meant to generate. A model that came from a folder brings its own. */
+/* generation_config.json of a folder that is written: which tokens begin and end a text, and how the model was meant
+ * to generate. A model that came from a folder brings its own. */
 #include <string.h>
 
 #include "base/files/file.h"

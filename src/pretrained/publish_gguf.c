@@ -1,4 +1,5 @@
-/* A GGUF file as llama.cpp reads them: the keys of its architecture from the facts of the model, by the table that reads them, and its tensors under GGUF's names. */
+/* A GGUF file as llama.cpp reads them: the keys of its architecture from the facts of the model, by the table that
+ * reads them, and its tensors under GGUF's names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -190,7 +191,8 @@ fail:
     return status;
 }
 
-/* Vectors, norms and tables of positions stay f32. Rows that are no whole blocks become f16, as llama.cpp's own converter does it. */
+/* Vectors, norms and tables of positions stay f32. Rows that are no whole blocks become f16, as
+ * llama.cpp's own converter does it. */
 static const an_gguf_type *type_of(const writing *w, const an_safetensor *tensor) {
     const an_gguf_type *type = w->publication->type;
     if (tensor->ndims < 2 || an_ends_in(tensor->name, "_norm.weight") ||

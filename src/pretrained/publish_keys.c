@@ -1,4 +1,5 @@
-/* Keys of a GGUF file that is written, beside those of its architecture: where the model comes from, and its tokenizer. */
+/* Keys of a GGUF file that is written, beside those of its architecture: where the model comes from, and its
+ * tokenizer. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* The tokenizer of a model that is written: its files are copied from a folder, or made from the keys of a GGUF file. */
+/* The tokenizer of a model that is written: its files are copied from a folder, or made from the keys of a GGUF
+ * file. */
 #include <string.h>
 #include <sys/stat.h>
 

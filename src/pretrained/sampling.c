@@ -74,7 +74,8 @@ static an_status take_stop(const reading *r, const char *key, int64_t token) {
 
 /* ---- generation_config.json ---- */
 
-/* Keys without an effect on the tokens of one sequence: who wrote the file, how long a text may be (the caller says that), caches, and what a call returns. */
+/* Keys without an effect on the tokens of one sequence: who wrote the file, how long a text may be (the caller says
+ * that), caches, and what a call returns. */
 static bool is_harmless(const char *key) {
     static const char *const harmless[] = {
         "_from_model_config", "_commit_hash", "transformers_version", "bos_token_id", "pad_token_id",

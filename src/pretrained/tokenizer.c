@@ -1,4 +1,5 @@
-/* The tokenizer of a published model, and how conversations are written for it. A folder has files for them, a GGUF file has keys. */
+/* The tokenizer of a published model, and how conversations are written for it. A folder has files for
+ * them, a GGUF file has keys. */
 #include <inttypes.h>
 #include <string.h>
 

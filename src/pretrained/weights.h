@@ -4,7 +4,8 @@
 
 #include "store/weights.h"
 
-/* Takes over weights of a GGUF file. If the file does not say what it is, or is of no family that we have, they stay as they are. */
+/* Takes over weights of a GGUF file. If the file does not say what it is, or is of no family that we
+ * have, they stay as they are. */
 an_status an_weights_rename_gguf(an_weights *weights, const char *path);
 
 #endif

@@ -62,7 +62,8 @@ static int64_t saves_left(const an_trainer *t, const an_interval *every) {
     return left > 0;
 }
 
-/* A new one is written before the oldest goes. The best may be one more. What is kept for good adds up, but may be moved away meanwhile. */
+/* A new one is written before the oldest goes. The best may be one more. What is kept for good adds up, but may
+ * be moved away meanwhile. */
 static void count(const an_trainer *t, int64_t present, need *n) {
     const an_run *h = t->run;
     const int64_t saves = saves_left(t, &h->every);

@@ -4,8 +4,8 @@
 
 #include "train/trainer.h"
 
-/* Compares the checkpoints that the run will keep with the free space of its folder's file system, the quota, and ulimit -f. What cannot
- * fit is AN_ERR_FILE; what may be tight is a note. */
+/* Compares the checkpoints that the run will keep with the free space of its folder's file system, the quota, and
+ * ulimit -f. What cannot fit is AN_ERR_FILE; what may be tight is a note. */
 an_status an_disk_room_check(an_trainer *t);
 
 #endif

@@ -110,8 +110,8 @@ static an_status choose_path(an_folder *f, an_config *config, const an_folder_op
     return AN_OK;
 }
 
-/* A run that begins anew finds nothing of another one: neither a checkpoint nor the end of a run. What a launch left that came to no
- * checkpoint is of no use. */
+/* A run that begins anew finds nothing of another one: neither a checkpoint nor the end of a run. What a launch left
+ * that came to no checkpoint is of no use. */
 static an_status check_empty(const an_folder *f) {
     an_context *ctx = f->ctx;
     an_folder_state state;

@@ -46,14 +46,15 @@ an_status an_folder_add_evaluation(an_folder *f, an_json_writer *json, int64_t s
 
 /* ---- folder_origin.c ---- */
 
-/* Whether the run that a folder has, without a checkpoint, began as the trainer's: with the same state of another one, or with none. */
+/* Whether the run that a folder has, without a checkpoint, began as the trainer's: with the same state of
+ * another one, or with none. */
 an_status an_folder_check_origin(const an_folder *f);
 an_status an_folder_write_origin(const an_folder *f);
 
 /* ---- folder_outcome.c ---- */
 
-/* How the last launch ended, or that it is under way; nothing trusts the exit code that a launcher makes of it. A launch that another
- * one has followed has no say. */
+/* How the last launch ended, or that it is under way; nothing trusts the exit code that a launcher makes of it. A
+ * launch that another one has followed has no say. */
 an_status an_folder_write_outcome(an_folder *f, const char *end, int64_t step, const char *reason, const char *error);
 /* That the launch has failed, with the error that the context has and keeps; nothing, if that cannot be written. */
 void an_folder_end_failed(an_folder *f);

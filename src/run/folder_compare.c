@@ -10,7 +10,8 @@
 
 enum { MOST_SAID = 3 };
 
-/* A change that a resumed run may make without being asked keeps every bit. Of another path nothing is known: no checkpoint says what was in the file. */
+/* A change that a resumed run may make without being asked keeps every bit. Of another path nothing is known: no
+ * checkpoint says what was in the file. */
 static an_status describe(const an_config_changes *changes, char **text) {
     an_context *ctx = changes->ctx;
     an_status status;

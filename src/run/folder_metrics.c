@@ -33,8 +33,8 @@ static bool is_before(const an_trainer *t, const char *line) {
     return step < t->next || t->progress.evaluated == t->next || !strstr(line, "\"val_");
 }
 
-/* The lines of earlier launches up to where the run stands, in a new file that takes the old one's place: a process that still writes
- * into that one writes where nobody reads. O(lines). */
+/* The lines of earlier launches up to where the run stands, in a new file that takes the old one's place: a process
+ * that still writes into that one writes where nobody reads. O(lines). */
 static an_status copy_metrics(an_folder *f, const char *path, const char *beside) {
     an_status status;
     an_context *ctx = f->ctx;
@@ -111,8 +111,8 @@ static an_status add_norms(an_folder *f, an_json_writer *json, int64_t step) {
     return AN_OK;
 }
 
-/* Whether the metrics of this step are written: the first, the last, and every so many or so often between them; also the last of an epoch,
- * unless epochs are so short that there would be more lines than the interval asks for. */
+/* Whether the metrics of this step are written: the first, the last, and every so many or so often between them; also
+ * the last of an epoch, unless epochs are so short that there would be more lines than the interval asks for. */
 static bool is_due(const an_folder *f, const an_step_metrics *metrics) {
     const an_interval *every = &f->trainer->run->log.every;
     const int64_t step = metrics->step;

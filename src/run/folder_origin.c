@@ -1,5 +1,5 @@
-/* origin.json: what the run in a folder began with, if that was the state of another one. It is there before the first checkpoint, so that a launch without --restart
- * does not begin the run anew with other weights. */
+/* origin.json: what the run in a folder began with, if that was the state of another one. It is there before the first
+ * checkpoint, so that a launch without --restart does not begin the run anew with other weights. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -22,7 +22,8 @@
 
 /* ---- the config ---- */
 
-/* Whether micro-batches of this config have whole leaves of the run (docs/bits.md). With accumulate, micro says how many samples a step has. */
+/* Whether micro-batches of this config have whole leaves of the run (docs/bits.md). With accumulate, micro says how
+ * many samples a step has. */
 static bool has_whole_leaves(const an_config *config, int64_t leaves) {
     int64_t micro, global;
     if (an_config_origin_of(config, "batch.accumulate") != AN_ORIGIN_NONE ||
@@ -69,7 +70,8 @@ fail:
     return status;
 }
 
-/* A file that has gone since the manifest was read makes the checkpoint one that is skipped: a run that is under way may have removed it. */
+/* A file that has gone since the manifest was read makes the checkpoint one that is skipped: a run that is under
+ * way may have removed it. */
 static an_status read_text(const an_resume *r, int64_t file, const char *path, char **text, size_t *bytes) {
     an_context *ctx = r->ctx;
     char message[AN_MESSAGE_BYTES];
@@ -80,7 +82,8 @@ static an_status read_text(const an_resume *r, int64_t file, const char *path, c
     return AN_ERROR(ctx, AN_ERR_DAMAGED, "%s", message);
 }
 
-/* Rank 0 reads a file of the checkpoint. *text stays NULL if there is none; the caller releases *bytes + 1 bytes. Collective. */
+/* Rank 0 reads a file of the checkpoint. *text stays NULL if there is none; the caller releases
+ * *bytes + 1 bytes. Collective. */
 static an_status share_text(const an_resume *r, const char *name, char path[AN_FILE_PATH], char **text, size_t *bytes) {
     an_status status = AN_OK;
     an_context *ctx = r->ctx;
@@ -142,7 +145,8 @@ static an_status begin(an_resume **resume, an_context *ctx, an_config *config, c
     return AN_OK;
 }
 
-/* A checkpoint of the new run itself is resumed. Rank 0 says which it is, as others may not see the folders. Collective. */
+/* A checkpoint of the new run itself is resumed. Rank 0 says which it is, as others may not see the folders.
+ * Collective. */
 static an_status choose_restart(an_resume *r) {
     an_context *ctx = r->ctx;
     int64_t restarts = r->options.restart == AN_RESTART_SCHEDULE &&
@@ -196,7 +200,8 @@ typedef struct {
     double rate;
 } shape;
 
-/* The first step from now on at which the two differ; -1: they never do. O(steps that are left), a few nanoseconds each. */
+/* The first step from now on at which the two differ; -1: they never do. O(steps that are left), a few nanoseconds
+ * each. */
 static int64_t find_difference(const shape *a, const shape *b, int64_t from, int64_t to) {
     for (int64_t i = from; i < to; i++)
         if (an_schedule_factor(a->schedule, i) != an_schedule_factor(b->schedule, i) ||
@@ -227,7 +232,8 @@ static an_status say_extension(an_resume *r, const shape *kept, const shape *str
     return r->notes.status;
 }
 
-/* Whether a schedule depends on the length is seen by its effect: percentages, decays from the end and parts of sequences are all in it. */
+/* Whether a schedule depends on the length is seen by its effect: percentages, decays from the end and parts of
+ * sequences are all in it. */
 an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,
                                    int64_t *schedule_steps) {
     enum { FEW = 100000 };

@@ -26,8 +26,8 @@ struct an_resume {
     an_config_node *root;
     bool allows_new_bits, has_new_bits; /* the user does; there are some */
     bool restarts;                      /* a new run begins with it */
-    an_encoding *
-        encoding; /* of a checkpoint that a new run begins with: what the numbers of its table mean; NULL: numbers only */
+    /* of a checkpoint that a new run begins with: what the numbers of its table mean; NULL: numbers only */
+    an_encoding *encoding;
     an_text notes;
 };
 

@@ -64,7 +64,8 @@ static an_status callback_failed(const running *r, an_status status, const char 
 
 /* ---- what all ranks agree on ----
  *
- * What may fail on one rank alone (a callback, a save) waits for the next record that all ranks take part in. Then all of them go on, or none. */
+ * What may fail on one rank alone (a callback, a save) waits for the next record that all ranks take part in. Then
+ * all of them go on, or none. */
 
 static void fail_later(running *r, an_status status) {
     if (status == AN_OK || r->failed != AN_OK) return;
@@ -110,8 +111,8 @@ static void look_for_request(an_trainer *t) {
     run->requests = requests;
 }
 
-/* What this rank knows: the only place that reads clocks and flags. Once a step, and again after an evaluation or a save, which may take long. A request to stop that comes later
- * waits for the next. */
+/* What this rank knows: the only place that reads clocks and flags. Once a step, and again after an evaluation or a
+ * save, which may take long. A request to stop that comes later waits for the next. */
 static an_run_facts look_here(const running *r) {
     const an_run *run = r->trainer->run;
     look_for_request(r->trainer);
@@ -161,7 +162,8 @@ static void chain_evaluation(an_trainer *t) {
     an_trainer_chain(t, values, count);
 }
 
-/* Whether an evaluation belongs to where the run stands. One that a stop kept from being made is made by the next launch. */
+/* Whether an evaluation belongs to where the run stands. One that a stop kept from being made is made by the next
+ * launch. */
 static bool is_evaluation_due(const running *r) {
     const an_trainer *t = r->trainer;
     const an_interval every = {r->options.evaluate_every, r->options.evaluate_epochs, r->options.evaluate_seconds};
@@ -270,7 +272,8 @@ static void tell_epoch(running *r) {
 
 /* ---- all of it ---- */
 
-/* What belongs to where the run stands, before the next step: evaluation, then save, so that it has the evaluation in it. */
+/* What belongs to where the run stands, before the next step: evaluation, then save, so that it has the evaluation
+ * in it. */
 static an_status settle(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
@@ -373,7 +376,8 @@ static an_status prepare(running *r, const an_run_options *options, an_run_outco
     return r->saves && !t->run->has_room && t->rank == 0 ? an_disk_room_check(t) : AN_OK;
 }
 
-/* An error that all ranks have is no reason to lose the checkpoint that they are writing. Alone, a process ends it when its trainer is destroyed. */
+/* An error that all ranks have is no reason to lose the checkpoint that they are writing. Alone, a process ends it
+ * when its trainer is destroyed. */
 static __attribute__((noinline)) void rescue_save(const running *r) { /* 4 kB that a run does not need on its stack */
     an_context *ctx = r->trainer->ctx;
     const an_error error = ctx->error;

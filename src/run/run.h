@@ -20,8 +20,8 @@ typedef struct an_run {
     int64_t keep_last;      /* 0: all */
     int64_t keep_named;     /* saves at user steps; 0: all */
     an_interval keep_every; /* saves that stay; none: none for this reason */
-    int64_t
-        saved; /* the step of the last save, or of the checkpoint of this folder that the run began with; -1: none */
+    /* the step of the last save, or of the checkpoint of this folder that the run began with; -1: none */
+    int64_t saved;
     uint64_t saved_chain;   /* and how the run stood then: an evaluation changes it too */
     bool lost;              /* that save failed */
     struct an_saver *saver; /* NULL: nothing was saved yet */
@@ -31,8 +31,8 @@ typedef struct an_run {
     int requests;           /* to stop, of `anneal stop`, that were seen */
     double looked;          /* when they were last looked for */
     char *resumed;          /* the checkpoint's path; NULL: the run began anew */
-    an_saved_origin
-        origin; /* that a new run began with; its path is origin_path, and origin_text says all of it. NULL: none */
+    /* that a new run began with; its path is origin_path, and origin_text says all of it. NULL: none */
+    an_saved_origin origin;
     char *origin_path, *origin_text;
 } an_run;
 
@@ -41,7 +41,8 @@ an_status an_run_attach(an_trainer *t);
 
 /* ---- saves; all of these need a run ----
  *
- * Every rank calls them at the same places, and all return the same, as what fails on one of them is an error of all. */
+ * Every rank calls them at the same places, and all return the same, as what fails on one of them is an error of
+ * all. */
 
 /* AN_ERR_STATE: the run's folder has the checkpoints of another run, which saves of this one would remove. Rank 0
  * looks, before the first save. */

@@ -1,10 +1,13 @@
-/* A save after its copy, in phases. Each is on a thread of its own, and all ranks have ended one before any begins the next: rank 0 makes the folder, every rank writes and syncs
- * its files, rank 0 writes the manifest and renames. Alone, a process does all of it in one.
+/* A save after its copy, in phases. Each is on a thread of its own, and all ranks have ended one before any
+ * begins the next: rank 0 makes the folder, every rank writes and syncs its files, rank 0 writes the manifest
+ * and renames. Alone, a process does all of it in one.
  *
- * Where there is no memory for a copy of the state (store/stream.h), training waits until the files are written.
+ * Where there is no memory for a copy of the state (store/stream.h), training waits until the files are
+ * written.
  *
- * That all ranks have ended a phase is seen in the records of steps (an_run_facts): training goes on meanwhile. Who cannot go on without the save waits. What fails on one rank is
- * the error of all; then rank 0 removes what there is. */
+ * That all ranks have ended a phase is seen in the records of steps (an_run_facts): training goes on
+ * meanwhile. Who cannot go on without the save waits. What fails on one rank is the error of all; then rank
+ * 0 removes what there is. */
 #ifndef AN_RUN_SAVE_PHASES_H
 #define AN_RUN_SAVE_PHASES_H
 

@@ -18,8 +18,8 @@
 
 /* ---- what is there ---- */
 
-/* Those that are there as far as their manifests and the lengths of their files tell; others are neither counted nor removed. What is
- * in the files would take as long to look at as to load. */
+/* Those that are there as far as their manifests and the lengths of their files tell; others are neither counted nor
+ * removed. What is in the files would take as long to look at as to load. */
 static an_status find_known(an_saver *s) {
     an_status status;
     an_context *ctx = s->ctx;
@@ -125,7 +125,8 @@ static an_status copy_text(an_context *ctx, char **copy, const char *text) {
     return AN_OK;
 }
 
-/* Where rank 0 writes, and so all do. A fast folder serves many runs: each has one of its own in it, named after the run's whole path. */
+/* Where rank 0 writes, and so all do. A fast folder serves many runs: each has one of its own in it, named
+ * after the run's whole path. */
 static an_status choose_folders(an_saver *s, const an_saver_options *options) {
     if (snprintf(s->folder, sizeof s->folder, "%s", options->folder) >= (int)sizeof s->folder ||
         !an_path_join(s->checkpoints, s->folder, AN_CHECKPOINTS))
@@ -241,7 +242,8 @@ static bool has_user_step(const an_known *k, const int64_t *user_step) {
     return user_step && k->kept && k->place.named && k->place.user_step == *user_step;
 }
 
-/* Whether a later save, or the one that is asked for, has the same user step: a crash while one replaces another leaves both. */
+/* Whether a later save, or the one that is asked for, has the same user step: a crash while one
+ * replaces another leaves both. */
 static bool is_replaced(const an_saver *s, size_t index, const an_save_request *request) {
     const an_known *k = &s->known[index];
     bool replaced = has_user_step(k, request->user_step);

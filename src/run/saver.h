@@ -11,7 +11,8 @@
  * The copy is the image of the files, so nothing is gathered or copied a second time. There is one save at a time:
  * the next begins when the last one is durable.
  *
- * Every rank has a saver, with the files that it writes. Rank 0 alone knows what else is in the folder, and tells the others where it is.
+ * Every rank has a saver, with the files that it writes. Rank 0 alone knows what else is in the folder, and tells the
+ * others where it is.
  */
 #ifndef AN_RUN_SAVER_H
 #define AN_RUN_SAVER_H
@@ -67,8 +68,8 @@ typedef struct an_save_request {
 /* The newest checkpoint of this user step; NULL: there is none. */
 const an_checkpoint_place *an_saver_find(const an_saver *saver, int64_t user_step);
 
-/* Copies the state and starts to write it; no save is under way. Others of its user step are removed once it is safe. `status` is what this rank has found wrong already.
- * Collective: all ranks return the same error. */
+/* Copies the state and starts to write it; no save is under way. Others of its user step are removed once it is safe.
+ * `status` is what this rank has found wrong already. Collective: all ranks return the same error. */
 an_status an_saver_start(an_saver *saver, an_status status, const an_save_request *request);
 bool an_saver_is_saving(const an_saver *saver);
 /* Phases of saves that this rank has ended. `agreed` is the least of all ranks. */

@@ -112,7 +112,8 @@ bool an_run_poll(an_trainer *t, int64_t saving, an_status *status) {
     return true;
 }
 
-/* A name is never used twice. The same step once more (after an evaluation, or because the host asks again) is a new generation. */
+/* A name is never used twice. The same step once more (after an evaluation, or because the host asks
+ * again) is a new generation. */
 static an_status renew(an_trainer *t, const int64_t *user_step) {
     an_context *ctx = t->ctx;
     an_saver *s = t->run->saver;

@@ -1,7 +1,8 @@
 /* What the ranks of a run agree on: small records that are merged from all ranks and come back the same to all.
  *
- * A step has two, one before its first micro-batch and one before its update, and a run has some between steps. Every record carries a status. A rank that has failed takes part
- * with its error, and then all ranks return that error together: the one of the lowest leaf, or else of the lowest rank. On one rank the record is its own. */
+ * A step has two, one before its first micro-batch and one before its update, and a run has some between steps. Every
+ * record carries a status. A rank that has failed takes part with its error, and then all ranks return that error
+ * together: the one of the lowest leaf, or else of the lowest rank. On one rank the record is its own. */
 #ifndef AN_STEP_AGREE_H
 #define AN_STEP_AGREE_H
 
@@ -20,7 +21,8 @@ typedef enum an_agree_place {
     AN_AGREE_PLACES
 } an_agree_place;
 
-/* What a run decides by and what only one process knows: a clock, a signal, a disk. Every rank has the same one, and nothing looks again before the next. */
+/* What a run decides by and what only one process knows: a clock, a signal, a disk. Every rank has the same one, and
+ * nothing looks again before the next. */
 typedef struct an_run_facts {
     double spent;   /* rank 0: seconds since the run began */
     double reserve; /* rank 0: seconds that a further step and its save need */
@@ -45,10 +47,11 @@ typedef struct an_agreement {
 
 /* A record of this rank with its status, and the context's message if it is an error. */
 void an_agreement_begin(an_agreement *a, const an_context *ctx, an_agree_place place, int64_t step, an_status status);
-/* The record of all ranks. An error is that of the rank that has one, with its message. So many forests lie right behind the record, one after another, and are merged too; `received` has
- * room for all of it. Collective. */
+/* The record of all ranks. An error is that of the rank that has one, with its message. So many forests lie right
+ * behind the record, one after another, and are merged too; `received` has room for all of it. Collective. */
 an_status an_agree(an_context *ctx, an_agreement *a, int forests, void *received);
-/* The same among the ranks of one communicator. An error of one of them stays in the record, so that others can still be told; only messages that fail are an error here. */
+/* The same among the ranks of one communicator. An error of one of them stays in the record, so that others can
+ * still be told; only messages that fail are an error here. */
 an_status an_agree_among(an_context *ctx, an_comm *comm, an_agreement *a, int forests, void *received);
 /* The error in a record, if there is one. */
 an_status an_agreement_result(an_agreement *a, an_context *ctx);

@@ -90,7 +90,8 @@ static bool adds_positions(const an_use *use) {
     return is_embedded(an_node_input(use->node, 1 - use->slot), EMBEDDED_DEPTH);
 }
 
-/* Roles of a value in the nodes that read it, a view of it or a cast of it, as a mask. `table`: it belongs to a parameter that may be one. */
+/* Roles of a value in the nodes that read it, a view of it or a cast of it, as a mask. `table`: it belongs to a
+ * parameter that may be one. */
 static unsigned roles_of(const an_result *result, bool table) {
     unsigned roles = 0;
     for (const an_use *use = result->first_use; use; use = use->next) {

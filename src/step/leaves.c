@@ -54,7 +54,8 @@ static an_status join_until(an_leaves *l, int64_t next) {
 
 /* ---- exchange ---- */
 
-/* How many nodes are left when `parts` nodes are there and no more leaves come. The last leaf may still be under way. */
+/* How many nodes are left when `parts` nodes are there and no more leaves come. The last leaf may still be under
+ * way. */
 static int64_t count_left(const an_leaves *l, int64_t parts) {
     an_forest *f = l->forest;
     const int64_t count = f->count;
@@ -123,7 +124,8 @@ static void fill_negative_zero(const an_leaves *l, void *buffer) {
     }
 }
 
-/* Where the gradients of every node are. Those of a node without samples are -0.0, which changes no sum (comm/forest.h), in a buffer that is free. */
+/* Where the gradients of every node are. Those of a node without samples are -0.0, which changes no sum
+ * (comm/forest.h), in a buffer that is free. */
 static void find_nodes(an_leaves *l) {
     an_tree_node nodes[AN_FOREST_MOST];
     an_forest_nodes(&l->range, nodes);
@@ -260,7 +262,8 @@ static an_status make_reduction(an_leaves *l, const an_borders *borders) {
     return AN_OK;
 }
 
-/* The buffers of nodes: the first is the parameters', unless it is of a group. All are the reduction's where ranks share them. */
+/* The buffers of nodes: the first is the parameters', unless it is of a group. All are the
+ * reduction's where ranks share them. */
 static an_status make_buffers(an_leaves *l) {
     an_context *ctx = l->ctx;
     const an_device *device = l->program->device;
@@ -368,8 +371,8 @@ static void leave(an_leaves *l) {
     l->leaf = -1;
 }
 
-/* Room for another node: this rank has more of the caller's samples than what was planned for. It is never one of those that
- * are left in the end, so it need not lie in memory that ranks share. */
+/* Room for another node: this rank has more of the caller's samples than what was planned for. It is never one of those
+ * that are left in the end, so it need not lie in memory that ranks share. */
 static an_status add_buffer(an_leaves *l) {
     an_context *ctx = l->ctx;
     const an_device *device = l->program->device;

@@ -1,7 +1,9 @@
-/* The leaves of a step that this rank has: their gradients and numbers, how they are added, and how the sums meet those of other ranks.
+/* The leaves of a step that this rank has: their gradients and numbers, how they are added, and how the sums meet those
+ * of other ranks.
  *
- * Leaves are added in the tree of base/tree.h as far as the rank's own range allows (comm/forest.h). Node i of the list has buffer i for its gradients; the leaf under way has
- * the first free one. With several ranks, what is left is exchanged unit by unit: while the last backward still computes, or afterwards. */
+ * Leaves are added in the tree of base/tree.h as far as the rank's own range allows (comm/forest.h). Node i of the list
+ * has buffer i for its gradients; the leaf under way has the first free one. With several ranks, what is left is
+ * exchanged unit by unit: while the last backward still computes, or afterwards. */
 #ifndef AN_STEP_LEAVES_H
 #define AN_STEP_LEAVES_H
 
@@ -11,8 +13,8 @@
 #include "pass/units.h"
 #include "step/statistics.h"
 
-/* Begins to send a unit to other ranks. nodes: the gradients of this rank's nodes, from left to right; NULL: it has none, or has
- * failed, and others wait for it all the same. */
+/* Begins to send a unit to other ranks. nodes: the gradients of this rank's nodes, from left to right; NULL: it has
+ * none, or has failed, and others wait for it all the same. */
 typedef an_status (*an_leaves_send)(void *user, int unit, void *const *nodes);
 
 typedef struct an_leaves {
@@ -44,16 +46,20 @@ typedef struct an_leaves {
     int started;                 /* units of the step that are being exchanged, or were */
 } an_leaves;
 
-/* Adds what they take, without the gradients that the plan counts, and what a step moves between ranks. A pure function: no rank is asked. */
+/* Adds what they take, without the gradients that the plan counts, and what a step moves between ranks. A pure
+ * function: no rank is asked. */
 an_status an_leaves_predict(const an_plan *plan, const an_borders *borders, bool scatters, int rank, int host_ranks,
                             size_t *bytes, an_reduction_cost *cost);
 
-/* Collective if there are several ranks, as many as the borders say. Ranks of one host have their gradients in memory that they share (an_host_ranks), also after an_leaves_destroy. `forest` has an_forest_bytes(leaves, an_leaf_width(model)) and stays the caller's. `is_bf16`: the gradients of each leaf, which are f32 then, are rounded to bf16 before they are added. */
+/* Collective if there are several ranks, as many as the borders say. Ranks of one host have their gradients in
+ * memory that they share (an_host_ranks), also after an_leaves_destroy. `forest` has an_forest_bytes(leaves,
+ * an_leaf_width(model)) and stays the caller's. `is_bf16`: the gradients of each leaf, which are f32 then, are
+ * rounded to bf16 before they are added. */
 an_status an_leaves_make(an_leaves *l, an_program *program, const an_borders *borders, bool is_bf16, an_forest *forest);
 void an_leaves_destroy(an_leaves *l);
 
-/* Those of one node of the tree, `range`, that a rank makes in several micro-batches and then sends with `send`: an_leaves_regroup
- * says which node comes next. All of its buffers are its own. `units` stay the caller's. */
+/* Those of one node of the tree, `range`, that a rank makes in several micro-batches and then sends with `send`:
+ * an_leaves_regroup says which node comes next. All of its buffers are its own. `units` stay the caller's. */
 typedef struct an_leaf_group {
     an_leaf_range range;
     const an_reduction_unit *units;
@@ -64,23 +70,28 @@ typedef struct an_leaf_group {
 an_status an_leaves_make_group(an_leaves *l, an_program *program, const an_leaf_group *group);
 /* What that takes, without the gradients. */
 size_t an_leaves_group_bytes(int64_t leaves);
-/* Begins a node with as many leaves, or fewer if there are no more. The gradients of the node before it are overwritten. */
+/* Begins a node with as many leaves, or fewer if there are no more. The gradients of the node before it are
+ * overwritten. */
 void an_leaves_regroup(an_leaves *l, const an_leaf_range *range, an_forest *forest);
 
 void an_leaves_start(an_leaves *l);
-/* Makes the node of leaves `leaf` to leaf + count - 1 the one under way, if it is not; *first: it has had no micro-batch yet. Several leaves are a whole node of the tree
- * (leaves that do not exist do not count), and one micro-batch. */
+/* Makes the node of leaves `leaf` to leaf + count - 1 the one under way, if it is not; *first: it has had
+ * no micro-batch yet. Several leaves are a whole node of the tree (leaves that do not exist do not
+ * count), and one micro-batch. */
 an_status an_leaves_enter(an_leaves *l, int64_t leaf, int64_t count, bool *first);
-/* The micro-batch that runs next is the last of this rank: the gradients of units are exchanged as soon as they are complete. */
+/* The micro-batch that runs next is the last of this rank: the gradients of units are exchanged as
+ * soon as they are complete. */
 void an_leaves_expect_last(an_leaves *l);
-/* Whether the run that comes next, which has no samples of this rank, sends what the micro-batches before it have made. Of a group. */
+/* Whether the run that comes next, which has no samples of this rank, sends what the micro-batches before
+ * it have made. Of a group. */
 void an_leaves_send_next(an_leaves *l, bool on);
 /* The numbers of the leaf under way. */
 double *an_leaves_sums(an_leaves *l);
 /* No more micro-batches come: adds what is left to be added on this rank. */
 an_status an_leaves_complete(an_leaves *l);
-/* All micro-batches of this rank have run: its numbers are the list of its nodes, and the parameters' gradients are those of the whole step, of all ranks. With a status other
- * than AN_OK, gradients are exchanged as they are, because other ranks wait for them. */
+/* All micro-batches of this rank have run: its numbers are the list of its nodes, and the parameters' gradients are
+ * those of the whole step, of all ranks. With a status other than AN_OK, gradients are exchanged as they are,
+ * because other ranks wait for them. */
 an_status an_leaves_reduce(an_leaves *l, an_status status);
 /* Gives the step up. */
 void an_leaves_cancel(an_leaves *l);

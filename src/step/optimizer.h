@@ -24,11 +24,13 @@ struct an_optimizer {
 /* Adds what an optimizer takes, of a store of which this rank owns so many pages. */
 bool an_optimizer_bytes(int64_t own_pages, size_t parameters, size_t *bytes);
 
-/* The norm in two halves, for a store in pieces: the squares of this rank's pages, and the sum of those of all, which becomes the norm. */
+/* The norm in two halves, for a store in pieces: the squares of this rank's pages, and the sum of those of
+ * all, which becomes the norm. */
 an_status an_optimizer_square(an_optimizer *o, double scale);
 double an_optimizer_take_squares(an_optimizer *o, double sum);
 
-/* The sum of squares of a trainable parameter's gradients, by its number in the store, as an_optimizer_norm found it last. */
+/* The sum of squares of a trainable parameter's gradients, by its number in the store, as
+ * an_optimizer_norm found it last. */
 double an_optimizer_squares(const an_optimizer *optimizer, size_t parameter);
 
 #endif

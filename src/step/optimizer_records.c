@@ -10,7 +10,8 @@
 #include "base/text/text.h"
 #include "kernels/update/update.h"
 
-/* By an_optimizer_type. The first three have kernels of their own (kernels/update/), which know options that a record has not. */
+/* By an_optimizer_type. The first three have kernels of their own (kernels/update/), which know
+ * options that a record has not. */
 static const an_optimizer_record adamw = {
     .name = "adamw", .version = 1, .moments = 2, .beta_1 = 0.9, .beta_2 = 0.999, .weight_decay = 0.01};
 static const an_optimizer_record adam = {.name = "adam", .version = 1, .moments = 2, .beta_1 = 0.9, .beta_2 = 0.999};

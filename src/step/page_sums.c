@@ -74,7 +74,8 @@ an_status an_page_sums_compute(an_page_sums *p) {
     return device->synchronize(device, ctx);
 }
 
-/* Numbers added in one binary tree over their indices; one without a neighbour goes up as it is. `room` holds half of them. */
+/* Numbers added in one binary tree over their indices; one without a neighbour goes up as it is.
+ * `room` holds half of them. */
 static double tree_sum(const double *numbers, int64_t count, double *room) {
     if (count == 0) return 0;
     while (count > 1) {
@@ -115,8 +116,9 @@ an_status an_page_sums_divide(an_page_sums *p) {
     return AN_OK;
 }
 
-/* Records are merged in the order of ranks, and a unit's first piece belongs to the rank of its turn (comm/pieces.h): ranks from there on have its front, in order, and those before it its
- * back. So what a unit or a parameter has is a forest of each. */
+/* Records are merged in the order of ranks, and a unit's first piece belongs to the rank of its turn
+ * (comm/pieces.h): ranks from there on have its front, in order, and those before it its back. So what a unit or
+ * a parameter has is a forest of each. */
 enum { FRONT, BACK, HALVES };
 
 int an_page_sums_forests(const an_page_sums *p) {

@@ -1,7 +1,9 @@
-/* The squares of the gradients, summed by page, and added up in one binary tree over the pages of the model.
+/* The squares of the gradients, summed by page, and added up in one binary tree over the pages of the
+ * model.
  *
- * A rank that owns pieces of the model has the sums of its own pages only. What it can add of them is a forest for every unit (comm/forest.h); the step's record merges those of all
- * ranks, and then the norm has the bits of one process. */
+ * A rank that owns pieces of the model has the sums of its own pages only. What it can add of them is a
+ * forest for every unit (comm/forest.h); the step's record merges those of all ranks, and then the norm
+ * has the bits of one process. */
 #ifndef AN_STEP_PAGE_SUMS_H
 #define AN_STEP_PAGE_SUMS_H
 
@@ -41,8 +43,9 @@ double an_page_sums_add(const an_page_sums *p, int64_t begin, int64_t end);
 an_status an_page_sums_divide(an_page_sums *p);
 bool an_page_sums_part_bytes(size_t parameters, size_t *bytes);
 
-/* The forests of a store in pieces, in a row: two for each unit, and then two for each part. How many; what they take; their shape, before there are sums; their sums; and the sum of all, once
- * those of all ranks are merged. `model`: its parameters are parts; NULL: there are none. */
+/* The forests of a store in pieces, in a row: two for each unit, and then two for each part. How many; what they take;
+ * their shape, before there are sums; their sums; and the sum of all, once those of all ranks are merged. `model`:
+ * its parameters are parts; NULL: there are none. */
 int an_page_sums_forests(const an_page_sums *p);
 size_t an_page_sums_record_bytes(const an_shards *shards, const an_graph *model);
 void an_page_sums_begin(const an_page_sums *p, an_forest *forests);

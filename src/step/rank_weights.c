@@ -24,7 +24,8 @@ static an_status add(const an_params *p, const an_stored *e, size_t begin, size_
 
 enum { EVERY_STEP = -1 };
 
-/* Bytes begin … begin + bytes - 1 of an entry: all, or a window that moves on with the steps, so that every element is looked at sooner or later. */
+/* Bytes begin … begin + bytes - 1 of an entry: all, or a window that moves on with the steps, so that every element
+ * is looked at sooner or later. */
 static an_status add_window(const an_params *p, const an_stored *e, size_t begin, size_t bytes, int64_t step,
                             uint64_t *number) {
     if (step == EVERY_STEP) return add(p, e, begin, bytes, number);

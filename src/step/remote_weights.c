@@ -75,7 +75,8 @@ static bool has_regions(const an_params_pieces *pieces) {
     return pieces->sharding >= AN_SHARD_FULL;
 }
 
-/* Both forms of training gather alike, so while one rank runs the first micro-batch of a leaf, another may run the next one of its own. */
+/* Both forms of training gather alike, so while one rank runs the first micro-batch of a leaf, another may run
+ * the next one of its own. */
 static const an_graph *form_of(const an_plan *plan, int form) {
     return form == AN_FORM_TRAIN_NEXT ? NULL : plan->forms[form];
 }

@@ -1,7 +1,8 @@
 /* Weights that other ranks have updated, for what reads them on this one (comm/gather.h).
  *
- * Where every rank has room for all weights, each gathers what its ops read once after an update, unit by unit, and instructions wait for the units that they read. Where weights are in pieces, a program
- * gathers a region (pass/shard.h) at a time into its own memory, in every run. */
+ * Where every rank has room for all weights, each gathers what its ops read once after an update, unit by unit, and
+ * instructions wait for the units that they read. Where weights are in pieces, a program gathers a region
+ * (pass/shard.h) at a time into its own memory, in every run. */
 #ifndef AN_STEP_REMOTE_WEIGHTS_H
 #define AN_STEP_REMOTE_WEIGHTS_H
 
@@ -28,7 +29,8 @@ an_status an_remote_weights_predict(const an_plan *plan, const an_params_pieces 
 an_status an_remote_weights_make(an_remote_weights *w, const an_program *program);
 void an_remote_weights_destroy(an_remote_weights *w);
 
-/* Programs that run until an_remote_weights_finish have the weights that they read. If they have changed since the last time, all units begin to come. Collective. */
+/* Programs that run until an_remote_weights_finish have the weights that they read. If they have changed since the
+ * last time, all units begin to come. Collective. */
 an_status an_remote_weights_start(an_remote_weights *w);
 /* Until all that was begun is here, and the other ranks have what they need from this one: then weights may change. */
 an_status an_remote_weights_finish(an_remote_weights *w);

@@ -282,7 +282,8 @@ static an_status begin_pass(an_leaf_rounds *r) {
     return pass % r->passes == 0 ? begin_node(r, pass / r->passes) : AN_OK;
 }
 
-/* A micro-batch that has begun, and in which this rank has nothing to run. In the last one of a round it sends what others have made. */
+/* A micro-batch that has begun, and in which this rank has nothing to run. In the last one of a round it
+ * sends what others have made. */
 static an_status communicate_once(an_leaf_rounds *r, an_status status) {
     const bool sends = r->passes > 1 && is_last(r, r->next - 1);
     if (sends && status == AN_OK) status = an_leaves_complete(&r->own);
@@ -350,7 +351,8 @@ double *an_leaf_rounds_sums(an_leaf_rounds *r) {
     return r->passes > 1 ? an_leaves_sums(&r->own) : an_forest_values(forest_at(r, r->next - 1), 0);
 }
 
-/* What the hosts have of this rank's pieces, as far as each could add it. A rank that has failed takes part: others wait for it, and nobody will use the sum. */
+/* What the hosts have of this rank's pieces, as far as each could add it. A rank that has failed takes part: others
+ * wait for it, and nobody will use the sum. */
 static an_status add_hosts(an_leaf_rounds *r) {
     an_context *ctx = r->ctx;
     void *nodes[AN_FOREST_MOST];

@@ -1,5 +1,5 @@
-/* Learning-rate schedules: the factor on the peak rate, a pure function of the step. Step t counts from 0; u is t without the
- * warm-up, and length the steps that are left after it. */
+/* Learning-rate schedules: the factor on the peak rate, a pure function of the step. Step t counts from 0; u is t
+ * without the warm-up, and length the steps that are left after it. */
 #include "step/schedule.h"
 
 #include <string.h>

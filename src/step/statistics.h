@@ -1,10 +1,12 @@
-/* Running statistics of a model, such as those of batch norm: the weighted mean of a step's micro-batches, then one update with the op's momentum. */
+/* Running statistics of a model, such as those of batch norm: the weighted mean of a step's micro-batches, then one
+ * update with the op's momentum. */
 #ifndef AN_STEP_STATISTICS_H
 #define AN_STEP_STATISTICS_H
 
 #include "exec/program.h"
 
-/* The numbers of a leaf, or of a node of the tree over leaves: its loss, its samples, then the statistics, each times its samples. */
+/* The numbers of a leaf, or of a node of the tree over leaves: its loss, its samples, then the
+ * statistics, each times its samples. */
 enum { AN_LEAF_LOSS, AN_LEAF_SAMPLES, AN_LEAF_STATES };
 
 typedef struct an_statistic {

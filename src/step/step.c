@@ -1,4 +1,5 @@
-/* One step of the optimizer. The state machine holds the order; leaves.c adds the leaves, and agree.c what ranks have to agree on. */
+/* One step of the optimizer. The state machine holds the order; leaves.c adds the leaves, and agree.c
+ * what ranks have to agree on. */
 #include "step/step.h"
 
 #include <string.h>
@@ -283,7 +284,8 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
     return an_step_run_leaves(stepper, leaf, 1, &samples);
 }
 
-/* A rank that had nothing to compute has waited for no weights, and others wait for its own. Rounds that are left still gather some. */
+/* A rank that had nothing to compute has waited for no weights, and others wait for its own. Rounds that
+ * are left still gather some. */
 static an_status reduce(an_stepper *s) {
     if (an_step_has_rounds(s)) {
         const an_status status = an_leaf_rounds_reduce(&s->rounds, s->failed);
@@ -323,7 +325,8 @@ an_status an_step_reduce(an_stepper *stepper) {
     return AN_OK;
 }
 
-/* The norm of the gradients; of those of this rank's pieces only the squares, as what the others have comes with the record. */
+/* The norm of the gradients; of those of this rank's pieces only the squares, as what the others have comes with the
+ * record. */
 static an_status compute_norm(an_stepper *s, double scale) {
     an_context *ctx = s->ctx;
     if (!s->page_forests) return an_optimizer_norm(s->optimizer, scale, &s->norm);

@@ -75,7 +75,8 @@ typedef struct an_stepper_shape {
     bool is_bf16;
 } an_stepper_shape;
 
-/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a step moves between ranks. */
+/* Adds what a stepper of this model takes, but for the gradients of leaves, which the plan counts, and what a
+ * step moves between ranks. */
 an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces, const an_stepper_shape *options,
                              size_t *bytes, an_reduction_cost *cost);
 
@@ -91,9 +92,11 @@ static inline bool an_step_has_rounds(const an_stepper *s) {
 
 /* The forests of the numbers of leaves: one, or one for each round. */
 int an_step_leaf_forests(const an_params_pieces *pieces, int64_t leaves);
-/* What ranks agree on, with the numbers of their leaves behind it; and behind those, the squares of the pages of a store in pieces. */
+/* What ranks agree on, with the numbers of their leaves behind it; and behind those, the squares of the
+ * pages of a store in pieces. */
 size_t an_step_record_bytes(const an_graph *model, int64_t leaves, int forests);
-/* Agrees with the other ranks on `a`, which an_agreement_begin has made, and on so many forests behind it; this rank's failure goes with it. */
+/* Agrees with the other ranks on `a`, which an_agreement_begin has made, and on so many forests behind it; this
+ * rank's failure goes with it. */
 an_status an_step_agree(an_stepper *s, an_agreement *a, int forests);
 /* Weights that one rank alone has loaded, or that ranks update otherwise, would be a run that nothing can repeat. */
 an_status an_step_compare_weights(an_stepper *s, an_agreement *a);
@@ -105,15 +108,17 @@ typedef struct an_step_counts {
 } an_step_counts;
 /* Begins a step. The first record: if a rank has failed, all return its error. Collective. */
 an_status an_step_begin_all(an_stepper *stepper, an_step_counts *counts);
-/* A failure of this rank, in a leaf or in none (-1). With one rank it is returned; with several, AN_OK is, and the step goes on to the next record, where all ranks return the error. */
+/* A failure of this rank, in a leaf or in none (-1). With one rank it is returned; with several, AN_OK is, and the
+ * step goes on to the next record, where all ranks return the error. */
 an_status an_step_fail(an_stepper *stepper, an_status status, int64_t leaf);
-/* Runs the program on the inputs that are set: a micro-batch of `count` leaves from `leaf` on, a node of the tree, or of a part of one leaf. The last sample of
- * each is ends[i] - 1. */
+/* Runs the program on the inputs that are set: a micro-batch of `count` leaves from `leaf` on, a node of the tree, or
+ * of a part of one leaf. The last sample of each is ends[i] - 1. */
 an_status an_step_run_leaves(an_stepper *stepper, int64_t leaf, int64_t count, const int64_t *ends);
 /* The next micro-batch is the last of this rank. */
 void an_step_expect_last(an_stepper *stepper);
 
-/* Between these calls, programs that run outside of a step have the weights of other ranks that they read. Collective. */
+/* Between these calls, programs that run outside of a step have the weights of other ranks that they read.
+ * Collective. */
 an_status an_step_begin_reading(an_stepper *stepper);
 an_status an_step_end_reading(an_stepper *stepper);
 

@@ -63,7 +63,8 @@ an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces
 
 /* ---- agreeing ---- */
 
-/* A rank that has failed still takes part in everything that others wait for, up to the next record, where all of them fail together. */
+/* A rank that has failed still takes part in everything that others wait for, up to the next record, where
+ * all of them fail together. */
 an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
     if (an_step_is_alone(s) || status == AN_OK || s->failed != AN_OK) return an_step_is_alone(s) ? status : AN_OK;
     s->failed = status;
@@ -72,7 +73,8 @@ an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
     return AN_OK;
 }
 
-/* Hosts agree among themselves first, as leaves are in rounds and pages in pieces within a host, and then with each other about their leaves. An error goes on to all. */
+/* Hosts agree among themselves first, as leaves are in rounds and pages in pieces within a host, and then with each
+ * other about their leaves. An error goes on to all. */
 static an_status agree_in_groups(an_stepper *s, an_agreement *a, int forests, void *received) {
     an_context *ctx = s->ctx;
     const an_status compared = s->replicas_compared ? an_rank_weights_pieces_some(s->params, s->steps, &a->pieces)

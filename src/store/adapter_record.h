@@ -8,8 +8,9 @@
 
 typedef struct an_saved_adapter {
     an_adapter adapter; /* rank 0: there is none */
-    const char *
-        base; /* what its weights were read from, of the manifest's text or of the trainer; "": they were random, or set by the program */
+    /* what its weights were read from, of the manifest's text or of the trainer; "": they were random, or set by the
+     * program */
+    const char *base;
     uint64_t hash[2]; /* of its weights as they were stored */
 } an_saved_adapter;
 

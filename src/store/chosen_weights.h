@@ -5,7 +5,8 @@
 #include "anneal/anneal.h"
 #include "store/manifest.h"
 
-/* Whether it is the average, which must then have the shapes and types of its weights. `manifest` NULL: there are only weights. `path` is for messages. */
+/* Whether it is the average, which must then have the shapes and types of its weights. `manifest` NULL: there are
+ * only weights. `path` is for messages. */
 an_status an_choose_weights(an_context *ctx, const an_manifest *manifest, const char *path, an_model_weights asked,
                             bool *average);
 

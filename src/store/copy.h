@@ -1,4 +1,5 @@
-/* The copy of a save: the state, from the stores of all ranks into the images of the files, all of it or a chunk at a time. */
+/* The copy of a save: the state, from the stores of all ranks into the images of the files, all of it or a chunk at
+ * a time. */
 #ifndef AN_STORE_COPY_H
 #define AN_STORE_COPY_H
 
@@ -19,12 +20,14 @@ typedef struct an_save_image {
 an_status an_save_copy_round(an_context *ctx, const an_save_layout *layout, const an_params *params, an_route *route,
                              size_t first, size_t count, an_save_image image);
 
-/* `image` is where the files of this rank are, each on AN_SAVE_ALIGNMENT. Every rank sends what it owns straight to where it lies in the image of another. Nothing else is
- * allocated. Collective over the ranks of the route: all return the same error. */
+/* `image` is where the files of this rank are, each on AN_SAVE_ALIGNMENT. Every rank sends what it owns straight
+ * to where it lies in the image of another. Nothing else is allocated. Collective over the ranks of the route:
+ * all return the same error. */
 an_status an_save_copy(an_context *ctx, const an_save_layout *layout, const an_params *params, an_route *route,
                        char *image);
 
-/* Gives rank 0 the hashes of all files; each rank has those of its own. Collective over the ranks of the route, with 16 bytes for each file: all return the same error. */
+/* Gives rank 0 the hashes of all files; each rank has those of its own. Collective over the ranks of the route, with
+ * 16 bytes for each file: all return the same error. */
 an_status an_save_share_hashes(an_context *ctx, const an_save_layout *layout, const an_route *route,
                                uint64_t (*hashes)[2]);
 

@@ -1,5 +1,5 @@
-/* A new file for other programs, with the weights of a checkpoint in it. Weights are read and written in pieces of constant size, so
- * nothing is ever gathered. */
+/* A new file for other programs, with the weights of a checkpoint in it. Weights are read and written in pieces of
+ * constant size, so nothing is ever gathered. */
 #ifndef AN_STORE_EXPORT_FILE_H
 #define AN_STORE_EXPORT_FILE_H
 
@@ -14,7 +14,8 @@ typedef struct an_export_list {
     int64_t bytes; /* of all */
 } an_export_list;
 
-/* `names` may be NULL. What is exported is held against its hashes first: a damaged weight must not get into a file in which nobody can see it. */
+/* `names` may be NULL. What is exported is held against its hashes first: a damaged weight must not get into a file
+ * in which nobody can see it. */
 an_status an_export_list_create(an_export_list *list, const an_checkpoint *checkpoint, const an_export_names *names);
 void an_export_list_destroy(an_export_list *list);
 

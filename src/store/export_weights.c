@@ -11,7 +11,8 @@ typedef struct {
     unsigned char *bytes;
 } parts;
 
-/* f16 ends at 65,504, and the scale of a block, a 127th of its largest number, is one. NaN and infinity stay what they are in other types. */
+/* f16 ends at 65,504, and the scale of a block, a 127th of its largest number, is one. NaN and infinity stay what
+ * they are in other types. */
 static bool fits(const an_gguf_type *type, float x) {
     const float infinite = 65520, most = type->widen ? 127 * infinite : infinite;
     if (type->shown.dtype != AN_DTYPE_F16 && !type->widen) return true;

@@ -6,7 +6,8 @@
 #include "store/load.h"
 #include "store/manifest.h"
 
-/* Where a checkpoint has the tensors of a model: `layout` has them, and its pieces are in the order of the manifest's files and of bytes in them. No two pieces have a byte in common. */
+/* Where a checkpoint has the tensors of a model: `layout` has them, and its pieces are in the order of the
+ * manifest's files and of bytes in them. No two pieces have a byte in common. */
 typedef struct an_found {
     an_context *ctx;
     an_save_layout *layout; /* of the model in one file, which is where its tensors come from */

@@ -1,5 +1,6 @@
-/* The keys of a GGUF file. They were checked when it was opened, so what is there can be read without errors; whether a key is of the kind
- * that is wanted is not known before it is asked for. Nothing is copied: strings are those of the file, and have no NUL behind them. */
+/* The keys of a GGUF file. They were checked when it was opened, so what is there can be read without errors; whether a
+ * key is of the kind that is wanted is not known before it is asked for. Nothing is copied: strings are those of the
+ * file, and have no NUL behind them. */
 #ifndef AN_STORE_GGUF_KEYS_H
 #define AN_STORE_GGUF_KEYS_H
 
@@ -43,8 +44,8 @@ typedef struct an_gguf_cursor {
 an_gguf_cursor an_gguf_values(const an_gguf *file, const an_gguf_key *key);
 bool an_gguf_next(an_gguf_cursor *cursor, an_gguf_value *value); /* false: there are no more */
 
-/* A single value of this kind; an integer is also a real number. An absent key leaves *value as it is. AN_ERR_DAMAGED: the key is of another
- * kind, or an array. */
+/* A single value of this kind; an integer is also a real number. An absent key leaves *value as it is. AN_ERR_DAMAGED:
+ * the key is of another kind, or an array. */
 an_status an_gguf_integer(const an_gguf *file, const char *name, int64_t *value);
 an_status an_gguf_real(const an_gguf *file, const char *name, double *value);
 an_status an_gguf_bool(const an_gguf *file, const char *name, bool *value);

@@ -1,5 +1,5 @@
-/* Blocks of quantised elements, as ggml defines them. Scales are f16, little endian; products and sums are those of f32 in the order written here, which is
- * that of the gguf package for Python, so that both have the same bits. */
+/* Blocks of quantised elements, as ggml defines them. Scales are f16, little endian; products and sums are those of f32
+ * in the order written here, which is that of the gguf package for Python, so that both have the same bits. */
 #include "store/gguf_types.h"
 
 #include <stddef.h>
@@ -66,8 +66,9 @@ static void widen_q8_0(const unsigned char *block, float *to) {
 
 /* ---- 256 elements ---- */
 
-/* Eight runs of 32 elements, each with a scale and a least value of 6 bits: those of the first four lie in the low bits of bytes 0 to 3 and 4 to 7, those of
- * the others in the halves of bytes 8 to 11, with their two high bits above the first. */
+/* Eight runs of 32 elements, each with a scale and a least value of 6 bits: those of the first four lie in the
+ * low bits of bytes 0 to 3 and 4 to 7, those of the others in the halves of bytes 8 to 11, with their two
+ * high bits above the first. */
 static void widen_q4_k(const unsigned char *block, float *to) {
     enum { RUNS = 8 };
     const float scale = half_at(block), least = half_at(block + 2);
@@ -127,7 +128,8 @@ const an_gguf_type *an_gguf_type_named(const char *name) {
 
 /* ---- writing ---- */
 
-/* To the nearest, halves away from zero. The quotient of a block's scale may be infinite where its numbers are below what f32 can divide by. */
+/* To the nearest, halves away from zero. The quotient of a block's scale may be infinite where its numbers are
+ * below what f32 can divide by. */
 static signed char round_away(float x) {
     const float size = x < 0 ? -x : x;
     if (!(size < 127)) return x < 0 ? -127 : 127;

@@ -1,4 +1,5 @@
-/* The types of elements that GGUF files may have. Most are quantised: the elements of a block share scales, and are f32 when they are read. */
+/* The types of elements that GGUF files may have. Most are quantised: the elements of a block share scales, and
+ * are f32 when they are read. */
 #ifndef AN_STORE_GGUF_TYPES_H
 #define AN_STORE_GGUF_TYPES_H
 

@@ -307,8 +307,8 @@ fail:
 
 /* ---- verifying ---- */
 
-/* What lies in the folder and is named nowhere was not written by us. What a file system keeps for those who still have a removed file
- * open (.nfs…) is not ours to judge. */
+/* What lies in the folder and is named nowhere was not written by us. What a file system keeps for those who still have
+ * a removed file open (.nfs…) is not ours to judge. */
 static an_status check_others(an_context *ctx, const an_manifest *m, const char *folder) {
     const struct dirent *entry;
     an_status status;

@@ -6,8 +6,8 @@
 
 #include "base/files/file.h"
 
-/* Takes the next generation of a run folder, which is made if it is not there. Refused (AN_ERR_STATE) where a process of this
- * machine is at work in it. */
+/* Takes the next generation of a run folder, which is made if it is not there. Refused (AN_ERR_STATE) where a process
+ * of this machine is at work in it. */
 an_status an_launch_claim(an_context *ctx, const char *folder, int64_t *generation);
 
 /* AN_ERR_STATE where a process of this machine is at work in the folder. */

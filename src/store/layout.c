@@ -51,7 +51,8 @@ static an_status add_tensor(an_save_layout *l, const an_node *node, const char *
     return AN_OK;
 }
 
-/* Where a parameter is on the grid; *next is where the one after it will be. The graph need not be laid out: this is the rule of ir/layout.c. */
+/* Where a parameter is on the grid; *next is where the one after it will be. The graph need not be laid out: this is
+ * the rule of ir/layout.c. */
 static int64_t take_place(const an_parameter *p, int64_t *next) {
     const an_result *r = &p->node->outputs[0];
     const int64_t place = *next;
@@ -101,7 +102,8 @@ static int64_t piece_bytes(const an_save_layout *l, const an_saved_piece *p) {
     return (p->end - p->begin) * (int64_t)an_dtype_size(l->tensors[p->tensor].dtype);
 }
 
-/* Cuts the tensors, one after another, where a file has its share of all bytes: as many pieces as tensors and files at most. */
+/* Cuts the tensors, one after another, where a file has its share of all bytes: as many pieces as
+ * tensors and files at most. */
 static an_status cut(an_save_layout *l, int64_t total) {
     an_context *ctx = l->ctx;
     size_t file = 0;

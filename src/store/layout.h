@@ -64,7 +64,8 @@ size_t an_save_image_offset(const an_save_layout *layout, an_file_range files, s
 /* All of them. */
 size_t an_save_layout_bytes(const an_save_layout *layout);
 
-/* Files, tensors and slices of a manifest that has its other files; returns the number of the first part among them. The hashes are still to come. */
+/* Files, tensors and slices of a manifest that has its other files; returns the number of the first part among them.
+ * The hashes are still to come. */
 size_t an_save_layout_describe(const an_save_layout *layout, an_manifest_text *manifest);
 
 #endif

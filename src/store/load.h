@@ -11,13 +11,15 @@ typedef enum an_load_extent {
     AN_LOAD_AVERAGE, /* … with the averages of weights in their places */
 } an_load_extent;
 
-/* From a folder whose manifest was read, into the parameters of this graph. AN_ERR_DAMAGED where a byte is not as it was written; the memory
- * has been written to all the same. A checkpoint of another model is AN_ERR_SHAPE, and all that does not fit is named. */
+/* From a folder whose manifest was read, into the parameters of this graph. AN_ERR_DAMAGED where a byte is not as it
+ * was written; the memory has been written to all the same. A checkpoint of another model is AN_ERR_SHAPE, and all
+ * that does not fit is named. */
 an_status an_checkpoint_load(an_context *ctx, an_params *params, const an_graph *graph, const an_manifest *manifest,
                              const char *folder, an_load_extent extent);
 
-/* The whole state, by all ranks together: every file is read by one rank, once, and each part goes to the rank that owns it, or to all. What ops read of other ranks' pieces is not
- * there afterwards. Collective: all ranks return the same error. `chunk` is what is read at a time; 0: as usual. */
+/* The whole state, by all ranks together: every file is read by one rank, once, and each part goes to the rank that
+ * owns it, or to all. What ops read of other ranks' pieces is not there afterwards. Collective: all ranks return the
+ * same error. `chunk` is what is read at a time; 0: as usual. */
 an_status an_checkpoint_load_ranks(an_context *ctx, an_params *params, const an_graph *graph,
                                    const an_manifest *manifest, const char *folder, int64_t chunk);
 

@@ -1,5 +1,6 @@
-/* Loading by all ranks together. A rank reads its files chunk after chunk, and sends what is in a chunk while it reads the next. After an error it goes on with
- * its messages, as others wait for them; in the end all ranks have the error. */
+/* Loading by all ranks together. A rank reads its files chunk after chunk, and sends what is in a chunk
+ * while it reads the next. After an error it goes on with its messages, as others wait for them; in the
+ * end all ranks have the error. */
 #include <string.h>
 
 #include "anneal/ranks.h"

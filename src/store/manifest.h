@@ -12,7 +12,8 @@
 #include "store/prediction_record.h"
 #include "store/state_record.h"
 
-/* Version 2 is a checkpoint of an adapter, which does not hold all weights of its model. All others are written as version 1, which every version of anneal reads. */
+/* Version 2 is a checkpoint of an adapter, which does not hold all weights of its model. All others are written as
+ * version 1, which every version of anneal reads. */
 enum { AN_MANIFEST_VERSION = 2, AN_MANIFEST_WHOLE = 1, AN_FILE_NAME = 64, AN_BITS_TEXT = 48 };
 #define AN_MANIFEST_NAME "manifest.json"
 
@@ -38,8 +39,8 @@ typedef struct an_bits {
     char isa[AN_BITS_TEXT], onednn[AN_BITS_TEXT], anneal[AN_BITS_TEXT], precision[AN_BITS_TEXT];
     char fingerprint[AN_BITS_TEXT]; /* of the kernels; "": the checkpoint does not say, as those of 0.1 */
     int64_t leaves;
-    const char *
-        kernels; /* that are not the usual ones, as "attention=portable"; "": none. Of the manifest, or of the trainer */
+    /* that are not the usual ones, as "attention=portable"; "": none. Of the manifest, or of the trainer */
+    const char *kernels;
     int64_t since; /* the step after which the run began to compute with these; 0: it always did */
 } an_bits;
 
@@ -68,8 +69,8 @@ typedef struct an_manifest {
     an_progress progress;
 } an_manifest;
 
-/* Reads and checks `folder`/manifest.json and that its files are there with their lengths; what they contain is not looked at. AN_ERR_DAMAGED
- * with the file's name where anything is not as it was written. */
+/* Reads and checks `folder`/manifest.json and that its files are there with their lengths; what they contain is not
+ * looked at. AN_ERR_DAMAGED with the file's name where anything is not as it was written. */
 an_status an_manifest_read(an_manifest **manifest, an_context *ctx, const char *folder);
 /* Its parts: the text of a file, with `*bytes` + 1 bytes of memory, and whether the files are there. */
 an_status an_manifest_read_text(an_context *ctx, const char *path, char **text, size_t *bytes);
@@ -90,7 +91,8 @@ an_status an_manifest_slices(const an_manifest *manifest, size_t tensor,
 
 /* ---- writing ---- */
 
-/* A manifest is made in two steps: all but the hashes of files that are still to be written, and then these, without memory. */
+/* A manifest is made in two steps: all but the hashes of files that are still to be written, and then these, without
+ * memory. */
 typedef struct an_manifest_text {
     an_text text;
     an_json_writer json; /* to the text, so this struct stays where it is until an_manifest_end */

@@ -12,7 +12,8 @@
 #include "ir/graph.h"
 #include "store/manifest.h"
 
-/* LEAST_OBJECT: no file and no tensor is written in fewer bytes, so that a table cannot be larger than the text that it is made from. */
+/* LEAST_OBJECT: no file and no tensor is written in fewer bytes, so that a table cannot be larger than the
+ * text that it is made from. */
 enum { MOST_BYTES = 1 << 30, MOST_FILES = 1 << 24, LEAST_OBJECT = 48 };
 
 typedef struct {
@@ -28,7 +29,8 @@ static bool refuse(an_json *json, const char *problem) {
 
 /* ---- members ---- */
 
-/* How many objects the array has that begins at the reader's place: the table of them is made at once, and no larger. */
+/* How many objects the array has that begins at the reader's place: the table of them is made at once, and no
+ * larger. */
 static size_t count_objects(const an_json *json) {
     size_t count = 0;
     int depth = 0;
@@ -395,7 +397,8 @@ fail:
     return status;
 }
 
-/* Lengths are looked at here, as it costs next to nothing: what was cut off or is missing is found before anything is read. */
+/* Lengths are looked at here, as it costs next to nothing: what was cut off or is missing is found
+ * before anything is read. */
 an_status an_manifest_check_files(const an_manifest *m, const char *folder) {
     an_context *ctx = m->ctx;
     char path[AN_FILE_PATH];

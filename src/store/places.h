@@ -31,12 +31,13 @@ void an_checkpoint_rename(char name[AN_CHECKPOINT_NAME], an_checkpoint_kind kind
 /* False: it is no such name. */
 bool an_checkpoint_parse(const char *name, an_checkpoint_kind *kind, an_checkpoint_place *place);
 
-/* The finished ones in a folder of them, oldest first: by generation and then by step, as a later launch may have gone back. A folder that
- * is not there has none. O(checkpoints); released with an_release, `*capacity` elements. */
+/* The finished ones in a folder of them, oldest first: by generation and then by step, as a later launch may have gone
+ * back. A folder that is not there has none. O(checkpoints); released with an_release, `*capacity` elements. */
 an_status an_checkpoints_list(an_context *ctx, const char *folder, an_checkpoint_place **places, size_t *count,
                               size_t *capacity);
 
-/* Removes a folder of files, as well as it goes: what a file system keeps for others (.nfs…) stays, and is tried again. For threads. */
+/* Removes a folder of files, as well as it goes: what a file system keeps for others (.nfs…) stays, and is
+ * tried again. For threads. */
 void an_checkpoint_remove(const char *folder, const char *name);
 /* What launches up to `generation` left unfinished or half removed, but for the one named. For threads. */
 void an_checkpoints_tidy(const char *folder, int64_t generation, const char *but);

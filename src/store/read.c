@@ -72,7 +72,8 @@ an_status an_file_reader_check(const an_file_reader *r) {
                     "%s: is damaged: its contents have changed since it was written (the hash differs)", r->path);
 }
 
-/* A file on its way in: one thread reads, another hashes what is there, so that it takes as long as the slower of the two. */
+/* A file on its way in: one thread reads, another hashes what is there, so that it takes as long as the slower of
+ * the two. */
 typedef struct {
     an_context *ctx;
     const an_device *device;

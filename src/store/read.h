@@ -11,8 +11,8 @@ typedef struct an_file_segment {
     char *dst;
 } an_file_segment;
 
-/* Reads the whole file, in the order of its bytes, which the segments cover. AN_ERR_DAMAGED if its hash is not the manifest's; then the
- * memory has been written to all the same. */
+/* Reads the whole file, in the order of its bytes, which the segments cover. AN_ERR_DAMAGED if its hash is not the
+ * manifest's; then the memory has been written to all the same. */
 an_status an_checkpoint_load_file(an_context *ctx, const an_device *device, const an_manifest_file *file,
                                   const char *folder, const an_file_segment *segments, size_t count);
 

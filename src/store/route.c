@@ -24,7 +24,8 @@ typedef struct {
     int owner;
 } owned;
 
-/* The next of a piece that matter to this rank, from element `from` on. In files of other ranks it goes from unit to unit, and in its own from owner to owner. */
+/* The next of a piece that matter to this rank, from element `from` on. In files of other ranks it goes from unit to
+ * unit, and in its own from owner to owner. */
 static bool next_owned(const collection *c, const an_saved_piece *p, int64_t from, owned *o) {
     const an_route_options *options = c->options;
     const an_shards *s = options->shards;

@@ -1,17 +1,23 @@
 /* Which bytes go between the ranks that own the state and the ranks that have the files of a checkpoint.
  *
- * File i of W belongs to rank ⌊i·P/W⌋ of P, which writes it, or reads it, so that a rank has at most ⌈W/P⌉ files. What is on the grid of pages belongs to the ranks of the ownership
- * map (exec/shards.h), of which there are as many for a page as the map has groups: a writer takes it from its own group, and a reader gives it to the owner in each. What is not, such as frozen parameters and run states, every rank has: its writer takes its own, and a reader gives it to all. Without a map that is so for
- * everything.
+ * File i of W belongs to rank ⌊i·P/W⌋ of P, which writes it, or reads it, so that a rank has at most ⌈W/P⌉ files. What
+ * is on the grid of pages belongs to the ranks of the ownership map (exec/shards.h), of which there are as many for a
+ * page as the map has groups: a writer takes it from its own group, and a reader gives it to the owner in each. What is
+ * not, such as frozen parameters and run states, every rank has: its writer takes its own, and a reader gives it to
+ * all. Without a map that is so for everything.
  *
- * Files go in chunks. In round k, chunk k of the files of every rank is on its way, so that all ranks that have files work at the same time. A route has the transfers of one
- * rank, by round, hops, file, place in the file and owner. Both sides of a transfer have it in this order, so messages between two ranks need no number. A rank that begins and ends the
- * messages of one round before those of the next cannot wait for ever: in the lowest round that any rank is in, every message has both its sides.
+ * Files go in chunks. In round k, chunk k of the files of every rank is on its way, so that all ranks that have files
+ * work at the same time. A route has the transfers of one rank, by round, hops, file, place in the file and owner. Both
+ * sides of a transfer have it in this order, so messages between two ranks need no number. A rank that begins and ends
+ * the messages of one round before those of the next cannot wait for ever: in the lowest round that any rank is in,
+ * every message has both its sides.
  *
- * What a load gives to all goes round in a ring, from the rank that has the file to the next and so on, so that each rank sends as much as any other. `hops` says how far it has come,
- * and those that have come less far go first: all ranks begin with their own.
+ * What a load gives to all goes round in a ring, from the rank that has the file to the next and so on, so that each
+ * rank sends as much as any other. `hops` says how far it has come, and those that have come less far go first: all
+ * ranks begin with their own.
  *
- * It follows from the layout, the map and the number of ranks alone. O(tensors + files + transfers of this rank), never O(ranks · tensors). */
+ * It follows from the layout, the map and the number of ranks alone. O(tensors + files + transfers of this rank),
+ * never O(ranks · tensors). */
 #ifndef AN_STORE_ROUTE_H
 #define AN_STORE_ROUTE_H
 

@@ -31,16 +31,16 @@ typedef struct an_safetensor {
     int64_t begin, bytes; /* in the data, which begins behind the header; bytes are those of an_safetensor_measure */
 } an_safetensor;
 
-/* The bytes that a tensor of this type and these dimensions has; false if they do not fit. Dimensions of which one is 0 must fit too, so
- * that strides do. */
+/* The bytes that a tensor of this type and these dimensions has; false if they do not fit. Dimensions of which one is 0
+ * must fit too, so that strides do. */
 bool an_safetensor_measure(const an_safetensor *tensor, int64_t *bytes);
 
 /* ---- reading ---- */
 
 typedef struct an_safetensors an_safetensors;
 
-/* What breaks a rule of the format is AN_ERR_DAMAGED, with the place and the rule; what the format has and anneal does not is
- * AN_ERR_UNSUPPORTED; what the system refuses, or is no plain file, is AN_ERR_FILE. */
+/* What breaks a rule of the format is AN_ERR_DAMAGED, with the place and the rule; what the format has and anneal does
+ * not is AN_ERR_UNSUPPORTED; what the system refuses, or is no plain file, is AN_ERR_FILE. */
 an_status an_safetensors_open(an_safetensors **file, an_context *ctx, const char *path);
 /* Of an open descriptor, which is closed with the file, and if this fails. The path is for messages. */
 an_status an_safetensors_open_file(an_safetensors **file, an_context *ctx, const char *path, int descriptor);
@@ -63,9 +63,10 @@ an_status an_safetensors_fetch(const an_safetensors *file, const an_safetensor *
 
 /* ---- writing ---- */
 
-/* Adds the length and the header of a file to an empty text, padded with spaces so that the data begins at a multiple of `alignment`
- * (0: 8, which the format wants). The tensors' bytes then follow in this order without gaps: each `begin` is where the one before
- * ends, the first is 0. `encoding`: a text for the metadata, under this name; NULL: none. */
+/* Adds the length and the header of a file to an empty text, padded with spaces so that the data begins at a
+ * multiple of `alignment` (0: 8, which the format wants). The tensors' bytes then follow in this order without
+ * gaps: each `begin` is where the one before ends, the first is 0. `encoding`: a text for the metadata,
+ * under this name; NULL: none. */
 an_status an_safetensors_header(an_text *text, const an_safetensor *tensors, size_t count, size_t alignment,
                                 const char *encoding);
 

@@ -4,9 +4,10 @@
 
 #include "store/safetensors_file.h"
 
-/* One piece of memory as long as the header holds all tables: entries from its front, behind them their numbers in the order of names;
- * and, while the header is read, the places of the keys of its metadata from its end. It is enough whatever the header says, as no
- * entry and no pair can be written in fewer bytes, with the comma for which the NUL counts here, than it takes there. */
+/* One piece of memory as long as the header holds all tables: entries from its front, behind them their numbers in the
+ * order of names; and, while the header is read, the places of the keys of its metadata from its end. It is enough
+ * whatever the header says, as no entry and no pair can be written in fewer bytes, with the comma for which the NUL
+ * counts here, than it takes there. */
 #define SHORTEST_ENTRY "\"\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}"
 #define SHORTEST_PAIR "\"\":\"\""
 _Static_assert(sizeof(an_safetensors_entry) + sizeof(uint32_t) < sizeof SHORTEST_ENTRY,

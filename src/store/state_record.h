@@ -43,7 +43,8 @@ typedef struct an_progress {
     int64_t user_step; /* the host program's clock */
     double seconds;    /* of training, in all launches */
 
-    /* Sums of the losses of targets, and how many targets: of the epoch so far, and since the last line of metrics.jsonl */
+    /* Sums of the losses of targets, and how many targets: of the epoch so far, and since the last line of
+     * metrics.jsonl */
     double epoch_loss, line_loss;
     int64_t epoch_targets, line_targets;
 } an_progress;
@@ -51,8 +52,8 @@ typedef struct an_progress {
 /* Before the first step. */
 an_progress an_progress_start(void);
 
-/* As members of a JSON object, and back: every number is there again to the bit. A member that is missing or of another kind is a problem of the
- * reader; one that is not known is skipped, so that later versions may have more. */
+/* As members of a JSON object, and back: every number is there again to the bit. A member that is missing or of another
+ * kind is a problem of the reader; one that is not known is skipped, so that later versions may have more. */
 void an_progress_write(an_json_writer *json, const an_progress *progress);
 bool an_progress_read(an_json *json, an_progress *progress);
 

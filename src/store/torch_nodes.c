@@ -36,7 +36,8 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* Variables are x0, x1, …, sizes n_batch, …: nothing else may be called so, nor what Python and the module have names for. */
+/* Variables are x0, x1, …, sizes n_batch, …: nothing else may be called so, nor what Python and the module have
+ * names for. */
 static bool is_taken(const char *name) {
     static const char *const words[] = {
         "self", "torch",  "F",      "p",        "math",  "window", "rotary",   "attention", "and",

@@ -15,9 +15,9 @@ typedef struct an_torch {
     const char *device; /* an input, on whose device constants are made; NULL: none */
 } an_torch;
 
-/* How an op is written: a text in which {0} is its first input, {axis} an attribute, {shape} and {type} its output's; {*} all inputs, {parts}
- * the number of outputs; {flag?text} a text that stands there if the flag is set; {,name=key} an argument that is left out if the
- * input or attribute is absent or 0, with what follows the key behind it. */
+/* How an op is written: a text in which {0} is its first input, {axis} an attribute, {shape} and {type} its output's;
+ * {*} all inputs, {parts} the number of outputs; {flag?text} a text that stands there if the flag is set; {,name=key}
+ * an argument that is left out if the input or attribute is absent or 0, with what follows the key behind it. */
 typedef struct an_torch_op {
     const char *name, *text;
     void (*write)(an_torch *t, const an_node *node); /* instead of the text, where that cannot say it */

@@ -81,7 +81,8 @@ static an_status mark(an_torch *t) {
     return AN_OK;
 }
 
-/* ---- variables ---- A value that nobody reads any more gives its variable to the next one, and PyTorch gets its memory back. */
+/* ---- variables ---- A value that nobody reads any more gives its variable to the next one, and
+ * PyTorch gets its memory back. */
 
 static void let_go(an_torch *t, const an_node *node) {
     const an_torch_op *row = an_torch_find(node->op);

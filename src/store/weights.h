@@ -5,7 +5,8 @@
 #include "anneal/anneal.h"
 #include "store/safetensors.h"
 
-/* Tensors that can be read in pieces, whatever files they lie in. A new kind of folder is one row in weights_files.c that fills this. */
+/* Tensors that can be read in pieces, whatever files they lie in. A new kind of folder is one row in
+ * weights_files.c that fills this. */
 typedef struct an_weights {
     an_context *ctx;
     void *state;
@@ -17,14 +18,15 @@ typedef struct an_weights {
     /* Elements of a tensor that `get` gave, from number `first` on. */
     an_status (*read)(const struct an_weights *weights, int64_t index, const an_safetensor *tensor, int64_t first,
                       int64_t count, void *to);
-    /* Blocks of a tensor whose type is named Q8_0, as they are in the file; `first` and `count` are multiples of a block. NULL: the source has none. */
+    /* Blocks of a tensor whose type is named Q8_0, as they are in the file; `first` and `count` are multiples of a
+     * block. NULL: the source has none. */
     an_status (*read_q8_0)(const struct an_weights *weights, int64_t index, const an_safetensor *tensor, int64_t first,
                            int64_t count, void *to);
     void (*close)(struct an_weights *weights);
 } an_weights;
 
-/* A checkpoint's folder, or a run's, whose newest is taken; a safetensors or GGUF file, or a folder as Hugging Face has them:
- * model.safetensors, or several files and their index. `choice`: of a checkpoint. */
+/* A checkpoint's folder, or a run's, whose newest is taken; a safetensors or GGUF file, or a folder as Hugging Face has
+ * them: model.safetensors, or several files and their index. `choice`: of a checkpoint. */
 an_status an_weights_open(an_weights *weights, an_context *ctx, const char *path, an_model_weights choice);
 void an_weights_close(an_weights *weights);
 /* … of files only. */

@@ -8,8 +8,8 @@ typedef struct an_view_tensor {
     int64_t index;    /* of the weights that are viewed */
     const char *name; /* copied */
     bool transposed;  /* a matrix whose dimensions are exchanged; it is held in memory while it is read */
-    int64_t
-        half; /* rows of heads, each of twice as many rows: 0, 1, 2, … become 0, half, 1, half + 1, …; 0: rows stay */
+    /* rows of heads, each of twice as many rows: 0, 1, 2, … become 0, half, 1, half + 1, …; 0: rows stay */
+    int64_t half;
 } an_view_tensor;
 
 /* Puts a view in the place of the weights, which it takes over. If this fails, they stay as they are. */

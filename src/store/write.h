@@ -1,8 +1,9 @@
 /* Writes a checkpoint: one job on its own thread.
  *
- * Where ranks write together, each has a job with its own files, and it goes in three steps, each on every rank before the next: rank 0 makes the folder (an_save_job_begin), all
- * write and sync their parts (an_save_job_write), and rank 0, which has got the hash of every part, writes the manifest and renames the folder (an_save_job_end). Until then the
- * checkpoint does not exist. Nobody looks at another rank's files. */
+ * Where ranks write together, each has a job with its own files, and it goes in three steps, each on every rank before
+ * the next: rank 0 makes the folder (an_save_job_begin), all write and sync their parts (an_save_job_write), and rank
+ * 0, which has got the hash of every part, writes the manifest and renames the folder (an_save_job_end). Until then
+ * the checkpoint does not exist. Nobody looks at another rank's files. */
 #ifndef AN_STORE_WRITE_H
 #define AN_STORE_WRITE_H
 
@@ -63,7 +64,8 @@ an_status an_save_link_best(const char *folder, const char *name, an_note note);
 /* Writes the checkpoint, links, removes. The job has all files. */
 void an_save_job_run(an_save_job *job);
 
-/* The same in three steps, for the fast folder (job->staging) and then for the run's own. `done` is set after each; `safe` after the last. */
+/* The same in three steps, for the fast folder (job->staging) and then for the run's own. `done` is set after
+ * each; `safe` after the last. */
 void an_save_job_begin(an_save_job *job);
 void an_save_job_write(an_save_job *job);
 void an_save_job_end(an_save_job *job);

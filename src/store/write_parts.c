@@ -13,9 +13,9 @@
 #include "base/thread.h"
 #include "store/write_inside.h"
 
-/* Past the system's cache a write costs a seventh of the CPU's time (0.2 s instead of 1.5 s for each GB, measured); small files are not
- * worth its calls. Chunks are large because after each one this thread waits for a core that training has: with 8 MiB a save took half as
- * long again as with nothing beside it. */
+/* Past the system's cache a write costs a seventh of the CPU's time (0.2 s instead of 1.5 s for each GB, measured);
+ * small files are not worth its calls. Chunks are large because after each one this thread waits for a core that
+ * training has: with 8 MiB a save took half as long again as with nothing beside it. */
 enum { CHUNK = 64 << 20, DIRECT_LEAST = 4 << 20 };
 
 static char *image_of(const an_save_job *job, size_t file) {

@@ -40,7 +40,8 @@ typedef struct an_added_match {
     size_t next;                 /* where to look for the next */
 } an_added_match;
 
-/* The next token of the text at or after `from`. White space before `taken` belongs to another. `special`: special tokens too. */
+/* The next token of the text at or after `from`. White space before `taken` belongs to another.
+ * `special`: special tokens too. */
 void an_added_tokens_find(const an_added_tokens *added, const char *text, size_t length, size_t from, size_t taken,
                           bool special, an_added_match *match);
 

@@ -1,5 +1,5 @@
-/* Byte-pair encoding of a word: of all adjacent pairs of symbols that have a merge, the one with the lowest rank becomes one symbol, until
- * there is none. */
+/* Byte-pair encoding of a word: of all adjacent pairs of symbols that have a merge, the one with the lowest rank
+ * becomes one symbol, until there is none. */
 #ifndef AN_TEXT_BPE_H
 #define AN_TEXT_BPE_H
 

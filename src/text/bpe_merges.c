@@ -1,5 +1,6 @@
-/* Counts of pairs are kept up to date: a merge looks only at the words that contain its pair. The pair with the highest count is on top of a heap, whose
- * entries may be out of date; one whose count has changed is put back with the count that it has now. */
+/* Counts of pairs are kept up to date: a merge looks only at the words that contain its pair. The pair with the
+ * highest count is on top of a heap, whose entries may be out of date; one whose count has changed is put back
+ * with the count that it has now. */
 #include "text/bpe_merges.h"
 
 #include <stdlib.h>

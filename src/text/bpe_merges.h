@@ -14,8 +14,9 @@ typedef struct an_bpe_merges {
     size_t count, capacity;
 } an_bpe_merges;
 
-/* Finds merges until there are `vocabulary` tokens, or no pair appears `least` times. `bytes` has the 256 bytes in the order of their tokens. No merge
- * makes a token of `reserved`. False: no memory. To be released whatever this returns. */
+/* Finds merges until there are `vocabulary` tokens, or no pair appears `least` times. `bytes` has the 256
+ * bytes in the order of their tokens. No merge makes a token of `reserved`. False: no memory. To be
+ * released whatever this returns. */
 bool an_bpe_merges_find(an_bpe_merges *merges, const an_words *words, const unsigned char bytes[256],
                         const an_words *reserved, int64_t vocabulary, int64_t least);
 void an_bpe_merges_release(an_bpe_merges *merges);

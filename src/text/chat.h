@@ -11,12 +11,13 @@ typedef struct an_chat_span {
     size_t begin, end;
 } an_chat_span;
 
-/* Adds a conversation to the text. `spans` has room for one of each message, and gets those of the assistant; NULL: they are not wanted. */
+/* Adds a conversation to the text. `spans` has room for one of each message, and gets those of the assistant;
+ * NULL: they are not wanted. */
 an_status an_chat_write(an_text *text, const an_chat_format *format, const an_chat_message *messages, int64_t count,
                         bool prompt, an_chat_span *spans, int64_t *span_count);
 
-/* The same with the places of the template's own tokens, bos and eos among them: at most AN_CHAT_TOKENS of a message, of the system message that the
- * format adds, and of the beginning of an answer. */
+/* The same with the places of the template's own tokens, bos and eos among them: at most AN_CHAT_TOKENS of a message,
+ * of the system message that the format adds, and of the beginning of an answer. */
 enum { AN_CHAT_TOKENS = 4 };
 an_status an_chat_write_tokens(an_text *text, const an_chat_format *format, const an_chat_message *messages,
                                int64_t count, bool prompt, an_chat_span *tokens, int64_t *token_count);

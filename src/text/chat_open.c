@@ -1,4 +1,5 @@
-/* Finds the chat template of a folder: the file chat_template.jinja, or the member chat_template of tokenizer_config.json. */
+/* Finds the chat template of a folder: the file chat_template.jinja, or the member chat_template of
+ * tokenizer_config.json. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

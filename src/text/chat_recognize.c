@@ -1,5 +1,5 @@
-/* Which template the chat_template of a tokenizer_config.json is. It is a program in Jinja, which is not run: the texts in it tell which family it belongs to, and
- * words that make a plain conversation look different make it unknown. */
+/* Which template the chat_template of a tokenizer_config.json is. It is a program in Jinja, which is not run: the texts
+ * in it tell which family it belongs to, and words that make a plain conversation look different make it unknown. */
 #include <stdio.h>
 #include <string.h>
 

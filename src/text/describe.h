@@ -19,7 +19,8 @@ typedef struct an_pre {
 const an_pre *an_pre_find(const char *name);
 const an_pre *an_pre_at(int index); /* NULL after the last */
 
-/* The parts that make the same tokenizer; they live as long as the tokenizer and the arena. AN_ERR_UNSUPPORTED: GGUF has no name for what it does. */
+/* The parts that make the same tokenizer; they live as long as the tokenizer and the arena. AN_ERR_UNSUPPORTED: GGUF
+ * has no name for what it does. */
 an_status an_tokenizer_describe(const an_tokenizer *tokenizer, an_arena *arena, an_tokenizer_parts *parts);
 /* Adds the text of a tokenizer.json. */
 an_status an_tokenizer_write(an_text *text, const an_tokenizer_parts *parts);

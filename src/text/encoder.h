@@ -1,4 +1,5 @@
-/* What a thread needs to encode. Its memory is malloc's: several threads encode at a time, and a context belongs to one. */
+/* What a thread needs to encode. Its memory is malloc's: several threads encode at a time, and a context belongs to
+ * one. */
 #ifndef AN_TEXT_ENCODER_H
 #define AN_TEXT_ENCODER_H
 

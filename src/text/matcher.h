@@ -1,5 +1,6 @@
-/* Where a pattern matches in a text: a string, a regular expression, or a scanner that is written by hand for one of the regular expressions that
- * nearly every byte-level tokenizer has. The scanners give what the expressions give, several times as fast. */
+/* Where a pattern matches in a text: a string, a regular expression, or a scanner that is written by hand for one of
+ * the regular expressions that nearly every byte-level tokenizer has. The scanners give what the expressions
+ * give, several times as fast. */
 #ifndef AN_TEXT_MATCHER_H
 #define AN_TEXT_MATCHER_H
 
@@ -37,8 +38,8 @@ typedef struct an_match_space {
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|"            \
     "\\s+"
 
-/* A matcher of a regular expression in Oniguruma's syntax. What PCRE2 would read differently is translated or refused. `scanned`: a scanner
- * may take its place. */
+/* A matcher of a regular expression in Oniguruma's syntax. What PCRE2 would read differently is translated or refused.
+ * `scanned`: a scanner may take its place. */
 an_status an_matcher_compile(an_matcher *matcher, const char *pattern, size_t length, bool scanned, an_note note);
 /* A matcher of a string, which must outlive it. */
 an_matcher an_matcher_of_string(const char *string, size_t length);
@@ -47,7 +48,8 @@ void an_matcher_release(an_matcher *matcher);
 bool an_match_space_make(an_match_space *space);
 void an_match_space_release(an_match_space *space);
 
-/* The first match at or after `from`: false if there is none. The text is valid UTF-8. An empty match is passed over. */
+/* The first match at or after `from`: false if there is none. The text is valid UTF-8. An empty match is passed
+ * over. */
 an_status an_matcher_find(const an_matcher *matcher, an_match_space *space, const char *text, size_t length,
                           size_t from, bool *found, size_t *begin, size_t *end, an_note note);
 

@@ -48,8 +48,9 @@ static int class_of(uint32_t point) {
     return class != 0 && is_unknown(point) ? 0 : class;
 }
 
-/* Sorts marks by their class, equal ones in their order. By counting: a hostile text has one mark after another, for which sorting by
- * exchange takes the square of their number. The sorted ones are put behind those of the text first. */
+/* Sorts marks by their class, equal ones in their order. By counting: a hostile text has one mark after
+ * another, for which sorting by exchange takes the square of their number. The sorted ones are put behind
+ * those of the text first. */
 static an_status sort_marks(an_encoder *e, size_t begin, size_t *end) {
     enum { CLASSES = 256 };
     size_t places[CLASSES + 1] = {0};

@@ -1,5 +1,5 @@
-/* Normalizers, pre-tokenizers, decoders and post-processors of a tokenizer.json. The members of each are collected first, as its type may stand
- * anywhere among them; a table says which members a type has. */
+/* Normalizers, pre-tokenizers, decoders and post-processors of a tokenizer.json. The members of each are collected
+ * first, as its type may stand anywhere among them; a table says which members a type has. */
 #include <string.h>
 
 #include "text/read.h"

@@ -1,5 +1,5 @@
-/* Scanners for the regular expressions of GPT-2, Llama 3 and Qwen2. Each alternative of an expression is one of the functions below, tried in the
- * same order. tests/text/test_scanner.c compares them with the expressions. */
+/* Scanners for the regular expressions of GPT-2, Llama 3 and Qwen2. Each alternative of an expression is one of the
+ * functions below, tried in the same order. tests/text/test_scanner.c compares them with the expressions. */
 #include "text/matcher.h"
 #include "text/unicode.h"
 
@@ -19,7 +19,8 @@ static size_t run_of(const scan *s, an_character_kind kind, size_t at, size_t mo
     return at;
 }
 
-/* 's, 't, 're, 've, 'm, 'll or 'd behind an apostrophe at `at`: where it ends, or `at` without one. In any case, U+017F is an s too. */
+/* 's, 't, 're, 've, 'm, 'll or 'd behind an apostrophe at `at`: where it ends, or `at` without one. In any
+ * case, U+017F is an s too. */
 static size_t contraction(const scan *s, size_t at, bool any_case) {
     const char *p = s->text + at;
     const size_t left = s->length - at;

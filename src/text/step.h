@@ -1,5 +1,5 @@
-/* The parts of a tokenizer as data: what is done to a text before its words are looked up, and after. A tokenizer.json names them; the names that GGUF has
- * for pre-tokenizers stand for the same. */
+/* The parts of a tokenizer as data: what is done to a text before its words are looked up, and after. A tokenizer.json
+ * names them; the names that GGUF has for pre-tokenizers stand for the same. */
 #ifndef AN_TEXT_STEP_H
 #define AN_TEXT_STEP_H
 

@@ -30,8 +30,8 @@ uint32_t an_character_before(const char *text, size_t *at);
 /* Writes a character; gives its bytes. */
 size_t an_character_put(uint32_t character, char *to);
 
-/* The length of the character that begins here. Without one, *length is what a decoder replaces by one U+FFFD: the bytes that began a
- * character, at least one. *partial: they are all that is left, and more might complete it. */
+/* The length of the character that begins here. Without one, *length is what a decoder replaces by one U+FFFD: the
+ * bytes that began a character, at least one. *partial: they are all that is left, and more might complete it. */
 bool an_character_valid(const char *bytes, size_t left, size_t *length, bool *partial);
 /* How many bytes from here on are valid UTF-8. */
 size_t an_utf8_valid_bytes(const char *bytes, size_t length);

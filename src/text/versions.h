@@ -1,5 +1,6 @@
-/* What the package `tokenizers`, with which published models were trained, takes a character for. Its tables are of several versions of Unicode (8 for BERT's rules, 9 for normalization forms, 16 for patterns), and
- * utf8proc has one; for the few characters on which they differ, a table says what the package does. */
+/* What the package `tokenizers`, with which published models were trained, takes a character for. Its tables are of
+ * several versions of Unicode (8 for BERT's rules, 9 for normalization forms, 16 for patterns), and utf8proc has
+ * one; for the few characters on which they differ, a table says what the package does. */
 #ifndef AN_TEXT_VERSIONS_H
 #define AN_TEXT_VERSIONS_H
 

@@ -10,7 +10,8 @@ static bool is_too_long(const char *word, size_t length, int64_t most) {
     return count > most;
 }
 
-/* The longest token at *at, which is moved behind it; AN_NO_TOKEN: none. `key` begins with the prefix of continued words. */
+/* The longest token at *at, which is moved behind it; AN_NO_TOKEN: none. `key` begins with the prefix of continued
+ * words. */
 static int32_t longest_at(const an_tokenizer *t, an_characters *key, const char *word, size_t length, size_t *at) {
     const size_t prefix = *at > 0 ? t->prefix.length : 0, room = t->longest > prefix ? t->longest - prefix : 0;
     size_t end = length - *at > room ? *at + room : length;

@@ -1,5 +1,5 @@
-/* WordPiece: the longest token that a word begins with, then the longest that its rest does, and so on. A word that cannot be divided so is
- * unknown as a whole. */
+/* WordPiece: the longest token that a word begins with, then the longest that its rest does, and so on. A word that
+ * cannot be divided so is unknown as a whole. */
 #ifndef AN_TEXT_WORDPIECE_H
 #define AN_TEXT_WORDPIECE_H
 

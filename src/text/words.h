@@ -1,4 +1,5 @@
-/* Different words and how often each appears. Memory is malloc's: several threads count at a time, and a context belongs to one. */
+/* Different words and how often each appears. Memory is malloc's: several threads count at a time,
+ * and a context belongs to one. */
 #ifndef AN_TEXT_WORDS_H
 #define AN_TEXT_WORDS_H
 

@@ -1,4 +1,5 @@
-/* Adapters in PEFT's format: adapter_config.json must say what the model's adapter is, and adapter_model.safetensors has its weights. */
+/* Adapters in PEFT's format: adapter_config.json must say what the model's adapter is, and
+ * adapter_model.safetensors has its weights. */
 #include "train/adapter.h"
 
 #include <string.h>

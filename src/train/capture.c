@@ -27,7 +27,8 @@ void an_progress_capture(const an_trainer *t, an_progress *progress) {
     memcpy(progress->chain, t->chain, sizeof t->chain);
 }
 
-/* The corrections of the moments are those of all updates that they come from, and an average that has begun goes on. */
+/* The corrections of the moments are those of all updates that they come from, and an average that has begun goes
+ * on. */
 void an_progress_restart(an_trainer *t, const an_progress *progress) {
     an_optimizer_set_updates(t->optimizer, progress->updates);
     t->params->average.begun = t->params->average.flat && progress->updates > 0;

@@ -66,8 +66,8 @@ static void mix(const an_trainer *t, const an_batch *b) {
     }
 }
 
-/* A partner is changed as it is itself in this epoch. The caller's floating-point environment is not here: threads of the loader were started
- * without it. */
+/* A partner is changed as it is itself in this epoch. The caller's floating-point environment is not here: threads of
+ * the loader were started without it. */
 void an_changes_make(void *user, const an_batch *b, void *scratch) {
     const an_trainer *t = user;
     const uint64_t epoch = epoch_of(t, b->number);

@@ -141,7 +141,8 @@ static bool costs_little(int64_t bytes, int64_t state) {
     return bytes <= free_bytes || bytes <= state / 10;
 }
 
-/* Where a pass has one leaf and the run says what a pass has, as many as there are passes, unless that takes much memory. */
+/* Where a pass has one leaf and the run says what a pass has, as many as there are passes, unless that takes much
+ * memory. */
 static int64_t for_passes(const an_trainer *t, int64_t gradient, int64_t state) {
     const an_batches *b = &t->batches;
     const int64_t passes = b->chooses ? 1 : an_divide_up(b->global, b->most);

@@ -1,4 +1,5 @@
-/* What an evaluation keeps beyond its sums: how often which class was predicted for which, the scores of two classes, and errors by output.
+/* What an evaluation keeps beyond its sums: how often which class was predicted for which, the scores of two classes,
+ * and errors by output.
  *
  * Counts are integers, and scores are sorted, so both are the same however samples are divided among ranks. */
 #ifndef AN_TRAIN_DETAILS_H
@@ -10,7 +11,8 @@
 /* The confusion matrix has the square of this, and every rank sends it: 8 MB. */
 enum { AN_MOST_COUNTED = 1000, AN_MOST_OUTPUTS = 4096 };
 
-/* Errors of one output. Targets are taken relative to the first one, as squares of large numbers would hide how they vary. */
+/* Errors of one output. Targets are taken relative to the first one, as squares of large numbers
+ * would hide how they vary. */
 typedef struct an_output_sums {
     double first, absolute, squared, sum, squares;
 } an_output_sums;
@@ -31,7 +33,8 @@ typedef struct an_details {
 
 /* What the trainer keeps, of what is asked for: bits of an_detail. Known after an_evaluation_find. */
 void an_details_find(an_trainer *t, unsigned asked);
-/* Why a trainer cannot keep `detail` of a model that classifies, as the end of "this model cannot compute 'x': it …"; NULL: it could. */
+/* Why a trainer cannot keep `detail` of a model that classifies, as the end of "this model cannot compute
+ * 'x': it …"; NULL: it could. */
 const char *an_details_reason(const an_trainer *t, an_detail detail);
 
 bool an_details_bytes(const an_trainer *t, size_t *bytes); /* adds what an_details_create takes */

@@ -1,4 +1,5 @@
-/* Means of the training loss: over the epoch, and since the last line of metrics.jsonl. A checkpoint has their sums, so a resumed run goes on with them. */
+/* Means of the training loss: over the epoch, and since the last line of metrics.jsonl. A checkpoint has their sums,
+ * so a resumed run goes on with them. */
 #include <math.h>
 
 #include "train/trainer.h"

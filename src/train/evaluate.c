@@ -1,5 +1,6 @@
 /* Evaluation: every sample once, in order, with sums over targets, never means of means. The program has no gradients
- * and no dropout, and nothing here writes to what training reads. While the moving average of the weights is evaluated, it is in their place. */
+ * and no dropout, and nothing here writes to what training reads. While the moving average of the weights is
+ * evaluated, it is in their place. */
 #include "train/evaluate.h"
 
 #include <string.h>
@@ -77,8 +78,8 @@ typedef an_evaluation_sums sums;
 
 enum { FEW = 5 };
 
-/* How many classes have a larger number than the target; of equal ones, those before it. A NaN is not less than anything, so a model that predicts
- * nothing else has nothing right. */
+/* How many classes have a larger number than the target; of equal ones, those before it. A NaN is not less than
+ * anything, so a model that predicts nothing else has nothing right. */
 static int64_t rank_of(const double *numbers, int64_t classes, int64_t target) {
     int64_t rank = 0;
     for (int64_t c = 0; c < target; c++) rank += !(numbers[c] < numbers[target]);
@@ -223,9 +224,11 @@ static void add_sums(sums *s, const sums *batch) {
 
 /* ---- batches ---- */
 
-/* The batches of this rank: a record of t->evaluation_sums each, or on rank 0 their sum. A request to stop ends them where `stopped` is given.
+/* The batches of this rank: a record of t->evaluation_sums each, or on rank 0 their sum. A request to stop ends them
+ * where `stopped` is given.
  *
- * Where ranks gather weights together, all of them run as often. One that has no more batches, or has failed or was stopped, runs only what the program exchanges. */
+ * Where ranks gather weights together, all of them run as often. One that has no more batches, or has failed or was
+ * stopped, runs only what the program exchanges. */
 static an_status run_batches(an_trainer *t, sums *sum, bool *stopped) {
     const bool together = an_trainer_gathers(t);
     const int64_t samples = an_evaluation_samples(t), micro = an_evaluation_micro(t);
@@ -281,7 +284,8 @@ static size_t records_of(const an_trainer *t, int rank) {
     return (size_t)(an_evaluation_first_batch(t, rank + 1) - an_evaluation_first_batch(t, rank));
 }
 
-/* The records of every rank, from left to right: rank 0 receives them all. O(ranks) messages on rank 0, O(batches of a rank) memory on each. */
+/* The records of every rank, from left to right: rank 0 receives them all. O(ranks) messages on rank 0, O(batches
+ * of a rank) memory on each. */
 static an_status add_ranks(an_trainer *t, sums *s) {
     an_context *ctx = t->ctx;
     an_comm *comm = an_axis_comm(ctx, AN_AXIS_DATA);

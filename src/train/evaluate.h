@@ -1,12 +1,13 @@
-/* Evaluation in parts: every batch has a record of sums, and records are added from left to right. So it does not matter who computed a batch. */
+/* Evaluation in parts: every batch has a record of sums, and records are added from left to right. So it does not
+ * matter who computed a batch. */
 #ifndef AN_TRAIN_EVALUATE_H
 #define AN_TRAIN_EVALUATE_H
 
 #include "anneal/train.h"
 #include "data/loader.h"
 
-/* What a batch adds to an evaluation, from 0 on. Ranks send it as bytes: every member takes eight. Targets that are numbers are taken relative
- * to the first one, as squares of large numbers would hide how they vary. */
+/* What a batch adds to an evaluation, from 0 on. Ranks send it as bytes: every member takes eight. Targets that are
+ * numbers are taken relative to the first one, as squares of large numbers would hide how they vary. */
 typedef struct an_evaluation_sums {
     double loss;
     int64_t targets, samples, right, right_of_five;

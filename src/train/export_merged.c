@@ -1,4 +1,5 @@
-/* The merged model in one safetensors file, by the names and in the types and layout of the files that the model came from. */
+/* The merged model in one safetensors file, by the names and in the types and layout of the files
+ * that the model came from. */
 #include "base/guard.h"
 #include "base/integer.h"
 #include "exec/array.h"

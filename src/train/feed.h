@@ -39,7 +39,8 @@ an_status an_feed_make(an_feed *feed, an_graph *graph, const an_dataset *dataset
 an_status an_feed_find_batch(an_graph *graph, const char **batch);
 /* Reading will refuse integers that the model has no row or class for. */
 an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_dataset *dataset);
-/* Gives the program samples first … first + count - 1 of what was read; `numbers` are the global numbers of all that was. */
+/* Gives the program samples first … first + count - 1 of what was read; `numbers` are the global
+ * numbers of all that was. */
 an_status an_feed_set(const an_feed *feed, an_program *program, void *const *fields, const int64_t *numbers,
                       int64_t first, int64_t count);
 /* How many targets there are in samples first … first + count - 1 of what was read. */

@@ -1,7 +1,8 @@
 /* Hashes of the weights and of the whole state of a run.
  *
- * Bytes that are in pieces are hashed where they are: the state of the hash goes from owner to owner, in the order of the bytes, so that it is the hash of one process. That is one message
- * for each piece, one after another: O(units · ranks), whenever a hash is asked for. */
+ * Bytes that are in pieces are hashed where they are: the state of the hash goes from owner to owner, in the order of
+ * the bytes, so that it is the hash of one process. That is one message for each piece, one after another: O(units ·
+ * ranks), whenever a hash is asked for. */
 #define XXH_STATIC_LINKING_ONLY /* the state is sent as bytes */
 #include <stdio.h>
 #include <string.h>
@@ -175,7 +176,8 @@ fail:
     return status;
 }
 
-/* Each link is the hash of the one before and of the new numbers, so that what must be kept of all steps is one number. */
+/* Each link is the hash of the one before and of the new numbers, so that what must be kept of all steps is one
+ * number. */
 void an_trainer_chain(an_trainer *t, const double *numbers, int count) {
     unsigned char bytes[sizeof t->chain + AN_MOST_CHAINED * sizeof *numbers];
     const int taken = count < AN_MOST_CHAINED ? count : AN_MOST_CHAINED;

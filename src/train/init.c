@@ -36,8 +36,8 @@ static void note_problem(an_matching *m, an_matching_problem p, int64_t tensor, 
     m->shown[p][at].entry = entry;
 }
 
-/* Two tensors that are renamed to one name are a mistake, also if tensors that the model does not have are accepted. *first: the tensor that had
- * the name before this one; -1: none. */
+/* Two tensors that are renamed to one name are a mistake, also if tensors that the model does not have are accepted.
+ * *first: the tensor that had the name before this one; -1: none. */
 static an_status find_other(an_matching *m, int64_t index, const char *tensor, int64_t *first) {
     an_context *ctx = m->ctx;
     char name[AN_NAME_BYTES], other[AN_NAME_BYTES];
@@ -125,8 +125,8 @@ static an_status match_tensor(an_matching *m, int64_t index) {
     return AN_OK;
 }
 
-/* A square weight does not show whether it is [in, out]: the others of its file do, or config.json. What anneal saved is as the model has
- * it. */
+/* A square weight does not show whether it is [in, out]: the others of its file do, or config.json. What anneal saved
+ * is as the model has it. */
 static an_status find_layout(an_matching *m) {
     an_context *ctx = m->ctx;
     int64_t square = 0, straight = 0, turned = 0;
@@ -285,7 +285,8 @@ static an_status open_adapter(an_matching *m, const an_trainer *trainer, const c
     return status;
 }
 
-/* Tensors of a GGUF file get the names that their family has in our models, unless the caller has names of its own for them. */
+/* Tensors of a GGUF file get the names that their family has in our models, unless the caller has
+ * names of its own for them. */
 static an_status open_weights(an_matching *m, const char *path, an_model_weights weights, int rename_count,
                               const an_init_rename *renames) {
     an_context *ctx = m->ctx;
@@ -322,7 +323,8 @@ static void matching_destroy(an_matching **matched) {
     an_release(ctx, (void **)matched, 1, sizeof *m);
 }
 
-/* What the files lack, or have besides, was settled when the run began: the hash says whether the weights are the same. */
+/* What the files lack, or have besides, was settled when the run began: the hash says whether the weights are the
+ * same. */
 an_status an_base_load(an_params *params, const an_saved_adapter *saved, const char *checkpoint) {
     an_status status;
     an_context *ctx = params->ctx;

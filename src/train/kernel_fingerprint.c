@@ -12,8 +12,8 @@
 
 /* ---- the models ----
  *
- * One training step of each. Sizes are small, and large enough for the kernels that full-sized models run: several tiles of a product, more keys than a tile of attention
- * has. */
+ * One training step of each. Sizes are small, and large enough for the kernels that full-sized models run: several
+ * tiles of a product, more keys than a tile of attention has. */
 
 enum { BATCH = 2, TOKENS = 40 };
 
@@ -212,7 +212,8 @@ static an_status add_model(XXH3_state_t *state, rig *r, const char *kernels, siz
 
 /* ---- the fingerprint ---- */
 
-/* In a context of its own, so that neither the device, the ops and the optimizers that a program added nor the count of bytes of its context take part. */
+/* In a context of its own, so that neither the device, the ops and the optimizers that a program added nor the count
+ * of bytes of its context take part. */
 static an_status compute(an_context *ctx, const char *kernels, uint64_t hash[2]) {
     an_status status;
     rig r = {0};
@@ -253,7 +254,8 @@ static void *run(void *user) {
     return NULL;
 }
 
-/* On a thread with a stack of its own: the caller's may be as small as a run of its own model allows, and other kernels than that run's are called here. */
+/* On a thread with a stack of its own: the caller's may be as small as a run of its own model allows, and other
+ * kernels than that run's are called here. */
 an_status an_kernel_fingerprint_compute(an_context *ctx, const char *kernels, uint64_t hash[2]) {
     job j = {.ctx = ctx, .kernels = kernels, .hash = hash};
     pthread_t thread;
@@ -262,8 +264,9 @@ an_status an_kernel_fingerprint_compute(an_context *ctx, const char *kernels, ui
     return j.status;
 }
 
-/* The same in all contexts of a process, whose code and processor it depends on, but for the level: the first one that asks computes it. Nobody waits for another thread, which
- * may not exist any more after a fork; two that ask at the same time both compute it. */
+/* The same in all contexts of a process, whose code and processor it depends on, but for the level: the first one that
+ * asks computes it. Nobody waits for another thread, which may not exist any more after a fork; two that ask at the
+ * same time both compute it. */
 enum { EMPTY, BEING_WRITTEN, WRITTEN };
 
 typedef struct {

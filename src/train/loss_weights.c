@@ -31,7 +31,8 @@ static an_status check(const an_trainer *t, const double *weights, int64_t count
     return AN_OK;
 }
 
-/* The least power of two that is not below the number, but for numbers so large or small that it, or its inverse, is no f64. */
+/* The least power of two that is not below the number, but for numbers so large or small that it, or its inverse, is
+ * no f64. */
 static double power_above(double number) {
     double power = 1;
     while (power < number && power < 0x1p1023) power *= 2;

@@ -1,14 +1,17 @@
-/* What targets weigh in the loss of a step: the weight of their class, times that of their sample, times their share where samples are mixed. The loss is Σ w·l / Σ w over the
- * targets of the step, as PyTorch's cross_entropy with `weight` has it.
+/* What targets weigh in the loss of a step: the weight of their class, times that of their sample, times their share
+ * where samples are mixed. The loss is Σ w·l / Σ w over the targets of the step, as PyTorch's cross_entropy with
+ * `weight` has it.
  *
- * Only the ratios of weights matter. So they are kept as whole multiples of 2^-40 of a power of two that none exceeds. Their sum is then exact, and the
- * divisor is the same however the targets of a step are divided among micro-batches, leaves and ranks. */
+ * Only the ratios of weights matter. So they are kept as whole multiples of 2^-40 of a power of two that none exceeds.
+ * Their sum is then exact, and the divisor is the same however the targets of a step are divided among
+ * micro-batches, leaves and ranks. */
 #ifndef AN_TRAIN_LOSS_WEIGHTS_H
 #define AN_TRAIN_LOSS_WEIGHTS_H
 
 #include "train/trainer.h"
 
-/* Those that the options say; nothing if there are none. The largest weight of a sample is found by reading them all. */
+/* Those that the options say; nothing if there are none. The largest weight of a sample is found by reading them
+ * all. */
 an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options);
 void an_loss_weights_destroy(an_trainer *t);
 

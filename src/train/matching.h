@@ -52,7 +52,8 @@ static inline bool an_matching_transposes(const an_matching *m, const an_stored 
     return m->transposes && an_conv1d_has(e->name);
 }
 
-/* Refuses what does not fit and is not accepted, with every problem in the message, or as many as it can hold; `prefix` goes before it. */
+/* Refuses what does not fit and is not accepted, with every problem in the message, or as many as it can hold;
+ * `prefix` goes before it. */
 an_status an_matching_check(const an_matching *matching, const char *path, const char *prefix);
 
 #endif

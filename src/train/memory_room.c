@@ -31,8 +31,8 @@ typedef struct {
     int64_t bytes;
 } trial;
 
-/* Plans the trainer with another micro-batch and recompute. It has no plan meanwhile, as what it holds is counted. A batch.micro
- * that is given may have fewer leaves than one that is chosen (train/default_leaves.h). */
+/* Plans the trainer with another micro-batch and recompute. It has no plan meanwhile, as what it holds is counted. A
+ * batch.micro that is given may have fewer leaves than one that is chosen (train/default_leaves.h). */
 static void try_change(an_trainer *t, const trial *of, bool is_given, change *c) {
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
@@ -67,8 +67,8 @@ static void try_change(an_trainer *t, const trial *of, bool is_given, change *c)
     c->fit = planned ? an_limits_compare(&others, memory.peak, (int64_t)t->ctx->bytes, text) : AN_LIMITS_EXCEEDED;
 }
 
-/* What leaves little for threads and buffers may end with a killed process: it is for want of anything better, and then what needs
- * least. */
+/* What leaves little for threads and buffers may end with a killed process: it is for want of anything better, and then
+ * what needs least. */
 static void keep_best(change *best, const change *c) {
     if (c->fit < best->fit || (c->fit == best->fit && c->bytes < best->bytes)) *best = *c;
 }
@@ -149,8 +149,8 @@ static void advise_sharding(const an_trainer *t, const an_trainer_options *optio
 
 /* ---- what is chosen ---- */
 
-/* Smaller micro-batches cost little: down to a leaf, as parts of one have other bits. A save without a copy of the state costs
- * the time that it takes, which is little of the time between saves. Then values are computed twice. */
+/* Smaller micro-batches cost little: down to a leaf, as parts of one have other bits. A save without a copy of the
+ * state costs the time that it takes, which is little of the time between saves. Then values are computed twice. */
 static bool next_change(const an_trainer *t, bool has_one_leaf, change *c) {
     const an_batches *b = &t->batches;
     const int64_t leaf = an_divide_up(b->global, b->leaves);

@@ -1,5 +1,6 @@
-/* Merges an adapter into the model that it was trained on: W + scale · B·A, tensor by tensor. With DoRA, each row of that is multiplied by magnitude ÷ its norm, which
- * is computed from the weights that the run had, while they are in memory for their hash. */
+/* Merges an adapter into the model that it was trained on: W + scale · B·A, tensor by tensor. With DoRA, each row of
+ * that is multiplied by magnitude ÷ its norm, which is computed from the weights that the run had, while they are
+ * in memory for their hash. */
 #include "train/merge.h"
 
 #include <stdio.h>
@@ -55,7 +56,8 @@ static an_status read_part(const an_merge *m, int64_t index, int ndims, int64_t 
     return AN_OK;
 }
 
-/* The blocks of a weight that the run stored in q8_0: the adapter was trained on their numbers, not on those of the file. */
+/* The blocks of a weight that the run stored in q8_0: the adapter was trained on their numbers, not on those of the
+ * file. */
 static an_status read_blocks(an_merge *m, const char *name, bool *found) {
     an_context *ctx = m->ctx;
     const an_stored *e = NULL;
@@ -209,7 +211,8 @@ static bool has_blocks(const an_params *params) {
     return false;
 }
 
-/* A store of the model holds all of its weights, for their hash. It is kept if their numbers are not those of the file. */
+/* A store of the model holds all of its weights, for their hash. It is kept if their numbers are not those of the
+ * file. */
 static an_status check_base(an_merge *m) {
     an_status status;
     an_context *ctx = m->ctx;

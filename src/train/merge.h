@@ -1,4 +1,5 @@
-/* The change that an adapter makes to the weights of its model. Whatever writes a merged model adds it while the weights are read. */
+/* The change that an adapter makes to the weights of its model. Whatever writes a merged model adds it
+ * while the weights are read. */
 #ifndef AN_TRAIN_MERGE_H
 #define AN_TRAIN_MERGE_H
 
@@ -15,7 +16,8 @@ typedef struct an_merge {
     double *first, *second; /* A and B of the layer that was found last */
     size_t first_count, second_count;
     double *
-        factors; /* of DoRA: of every row of every layer that it changes, in the order of the model; NULL: it is not DoRA */
+        /* of DoRA: of every row of every layer that it changes, in the order of the model; NULL: it is not DoRA */
+        factors;
     size_t *places; /* of each parameter in them + 1; 0: it has none */
     size_t factor_count;
     an_params *params; /* of the model, if some are stored in q8_0; else NULL */
@@ -32,8 +34,9 @@ typedef struct an_merge_layer {
     bool stored;             /* the run has it in q8_0, so the adapter was trained on other numbers */
 } an_merge_layer;
 
-/* Checks the checkpoint, and that the model is still the one that its adapter was trained on: for their hash, all of its weights are in memory
- * until this returns, and until an_merge_end if the run stores some in q8_0. Call an_merge_end also if this fails. */
+/* Checks the checkpoint, and that the model is still the one that its adapter was trained on: for their hash, all of
+ * its weights are in memory until this returns, and until an_merge_end if the run stores some in q8_0. Call
+ * an_merge_end also if this fails. */
 an_status an_merge_begin(an_merge *merge, const an_checkpoint *checkpoint);
 void an_merge_end(an_merge *merge);
 
@@ -46,12 +49,12 @@ void an_merge_add(const an_merge *merge, const an_merge_layer *layer, int64_t fi
 /* Refuses weights in which not every layer of the adapter was found. */
 an_status an_merge_check(const an_merge *merge);
 
-/* Puts the layers that were trained whole beside the adapter into the weights of its model: in the place of theirs, or behind them. Needs no
- * an_merge_find, as they are not changed but other. */
+/* Puts the layers that were trained whole beside the adapter into the weights of its model: in the place of theirs, or
+ * behind them. Needs no an_merge_find, as they are not changed but other. */
 an_status an_weights_add_trained(an_weights *weights, const an_merge *merge);
 
-/* Puts the merged weights in the place of weights under the names and in the layout of the model. Layers with a change are read as F32, or F64 if they
- * are; `merge` must outlive them. */
+/* Puts the merged weights in the place of weights under the names and in the layout of the model. Layers with a change
+ * are read as F32, or F64 if they are; `merge` must outlive them. */
 an_status an_weights_merge(an_weights *weights, an_merge *merge);
 
 #endif

@@ -1,4 +1,5 @@
-/* Layers that were trained whole beside an adapter. Its checkpoint has them, and the files of the model have others, or none. */
+/* Layers that were trained whole beside an adapter. Its checkpoint has them, and the files of the
+ * model have others, or none. */
 #include <string.h>
 
 #include "base/status.h"

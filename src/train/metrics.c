@@ -1,4 +1,5 @@
-/* Metrics of evaluations: which exist, built in or added by the program, which a model can compute, and which a run reports. */
+/* Metrics of evaluations: which exist, built in or added by the program, which a model can compute,
+ * and which a run reports. */
 #include "train/metrics.h"
 
 #include <stdio.h>
@@ -172,7 +173,8 @@ static bool is_useful(const an_trainer *t, int metric) {
         return false; /* the right class is always among so few */
     if (!strcmp(metrics[metric].name, "val_r2") && targets && targets->ndims > 1 &&
         (targets->ndims > 2 || targets->dims[1] != 1))
-        return false; /* around one mean of all targets: if some are near 1000 and others near 0, it is 1 for any model */
+        /* around one mean of all targets: if some are near 1000 and others near 0, it is 1 for any model */
+        return false;
     return get(&has, metrics[metric].name, &value);
 }
 

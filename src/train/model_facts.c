@@ -14,7 +14,8 @@ static void note(an_model_facts *f, an_fact fact, double value) {
     f->facts[fact].value = value;
 }
 
-/* Whether a layer's attention stands a second time, for the reference of preferences (pass/dpo.c): right after itself, at the same place of the model. */
+/* Whether a layer's attention stands a second time, for the reference of preferences (pass/dpo.c): right after
+ * itself, at the same place of the model. */
 static bool is_repeated(const an_node *node, const an_node *before) {
     return before && *node->path && node->block == before->block && !strcmp(node->path, before->path);
 }

@@ -152,7 +152,8 @@ static an_status look_at_nodes(search *s) {
     return AN_OK;
 }
 
-/* The same where ranks gather weights together: all of them take part in all rounds, and one that has found it, or has nothing to run, runs only what the program exchanges. */
+/* The same where ranks gather weights together: all of them take part in all rounds, and one that has found it, or
+ * has nothing to run, runs only what the program exchanges. */
 static an_status look_at_rounds(search *s) {
     an_trainer *t = s->trainer;
     an_context *ctx = t->ctx;

@@ -1,4 +1,5 @@
-/* Gives a model that normalises its input or its targets (models/normalize.h) the statistics of its data. They are run states: checkpoints have them, and a run that is resumed never computes them again. */
+/* Gives a model that normalises its input or its targets (models/normalize.h) the statistics of its data. They are
+ * run states: checkpoints have them, and a run that is resumed never computes them again. */
 #include "train/normalize.h"
 
 #include <inttypes.h>
@@ -40,8 +41,8 @@ static void add_feature(feature_list *list, int64_t feature, const an_feature_in
         an_text_add(&list->names, "%" PRId64, feature + 1);
 }
 
-/* Whether f32 leaves but a few numbers within the deviation of a feature: 1e9 and 1e9 + 30 are the same f32. One that is constant may have
- * become so, if not even all whole numbers of its size are f32. */
+/* Whether f32 leaves but a few numbers within the deviation of a feature: 1e9 and 1e9 + 30 are the same f32. One that
+ * is constant may have become so, if not even all whole numbers of its size are f32. */
 static bool is_coarse(an_dtype dtype, const an_feature_info *info) {
     static const double fewest = 8, step = 0x1p-23, all_whole = 0x1p24; /* a step to the next f32, as a share of it */
     const double size = info->most > -info->least ? info->most : -info->least;

@@ -11,7 +11,8 @@
 const an_stored *an_normalization_find(const an_params *params, int end, int state);
 /* All numbers of a state, in f64. */
 an_status an_normalization_read(const an_params *params, const an_stored *state, double *numbers);
-/* Sets the states of an end: means, scales, least and most numbers, of `features` each, which are converted in place. */
+/* Sets the states of an end: means, scales, least and most numbers, of `features` each, which are converted in
+ * place. */
 an_status an_normalization_write(an_params *params, int end, int64_t features, double *values);
 /* Whether they were set; true for an end that does not normalise. */
 an_status an_normalization_is_known(const an_params *params, int end, bool *known);

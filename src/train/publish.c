@@ -1,4 +1,5 @@
-/* Exports of language models for other programs: what the model is, where its weights and its tokenizer come from. pretrained/publish.h writes them. */
+/* Exports of language models for other programs: what the model is, where its weights and its tokenizer come from.
+ * pretrained/publish.h writes them. */
 #include <stdio.h>
 #include <string.h>
 

@@ -105,7 +105,8 @@ static an_status hash_model(const an_graph *graph, uint64_t hash[2]) {
     return AN_OK;
 }
 
-/* What ranks gather and scatter, in its order. Recompute decides which weights backward reads, and the scratch of threads what a budget allows. */
+/* What ranks gather and scatter, in its order. Recompute decides which weights backward reads, and the scratch of
+ * threads what a budget allows. */
 static uint64_t hash_pieces(const an_trainer *t) {
     uint64_t hash = 0;
     for (int i = 0; i < t->shards->unit_count; i++) {

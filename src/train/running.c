@@ -13,7 +13,8 @@
 
 enum { ENDS = AN_NORMALIZED_ENDS, STATES = AN_NORMALIZE_STATES };
 
-/* An input or the targets, in the record: of every leaf the numbers of a feature that were counted, or NOT_FINITE, then a summary. */
+/* An input or the targets, in the record: of every leaf the numbers of a feature that were counted, or
+ * NOT_FINITE, then a summary. */
 typedef struct {
     int64_t features; /* 0: the model does not normalise this end */
     int64_t each;     /* numbers of a feature in a sample */

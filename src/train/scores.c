@@ -123,7 +123,8 @@ static an_roc_point point_of(const an_scores *s, const position *p) {
                           .threshold = p->threshold};
 }
 
-/* The first point, the last, and of the others those that are the first to have gone another part of the way; so there are at most so many parts. */
+/* The first point, the last, and of the others those that are the first to have gone another part of the way; so
+ * there are at most so many parts. */
 int64_t an_scores_curve(const an_scores *scores, int64_t capacity, an_roc_point *points) {
     const an_scores *s = scores;
     position p = {.threshold = __builtin_inf()};

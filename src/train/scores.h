@@ -20,8 +20,8 @@ an_status an_scores_gather(an_scores *scores, an_trainer *t);
 /* Sorts each class, highest first. */
 void an_scores_sort(an_scores *scores);
 
-/* Of sorted scores: the probability that a target of class 1 has a higher score than one of class 0, with half of the equal ones. NaN if a
- * class has no targets. */
+/* Of sorted scores: the probability that a target of class 1 has a higher score than one of class 0, with half of the
+ * equal ones. NaN if a class has no targets. */
 double an_scores_area(const an_scores *scores);
 /* Of sorted scores, both classes being there: an_trainer_roc. */
 int64_t an_scores_curve(const an_scores *scores, int64_t capacity, an_roc_point *points);

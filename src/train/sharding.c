@@ -30,8 +30,9 @@ typedef struct {
     bool is_planned;  /* ranks are imagined, all of them with the limits of this process */
     bool accumulates; /* an_trainer.accumulates, also where it need not be */
     int host_ranks;
-    int group_ranks; /* that divide the state in a hybrid: those of every host. 0: hosts have different numbers of them */
-    need *needs;     /* of the ranks of this host, or of all imagined ones */
+    /* that divide the state in a hybrid: those of every host. 0: hosts have different numbers of them */
+    int group_ranks;
+    need *needs; /* of the ranks of this host, or of all imagined ones */
     size_t need_count;
 } settling;
 
@@ -75,7 +76,8 @@ static int64_t runs_of(const an_trainer *t) {
     return t->leaves.count * an_divide_up(an_divide_up(an_batches_largest(b), b->leaves), b->micro);
 }
 
-/* Reading gradients for their norm and for the update, and reading and writing weights and moments; and for an average, reading the weights once more. */
+/* Reading gradients for their norm and for the update, and reading and writing weights and moments; and for an
+ * average, reading the weights once more. */
 static int64_t updated_bytes(const an_trainer *t) {
     const an_plan *p = t->plan;
     const int64_t numbers = 4 + 2 * an_kept_count(p->kept) + p->kept.average,

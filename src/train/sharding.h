@@ -1,7 +1,8 @@
 /* What ranks divide among themselves (an_shard): as the options say, or by what fits in memory and costs least.
  *
- * A strategy is planned before it is chosen, and what it needs on each rank is compared with the limits of that rank. Ranks of a host need its memory together. All ranks choose the
- * same: the one that has the least room and the one that is slowest decide. Leaves are settled before, so that no limit of a machine can change the bits of a run: a
+ * A strategy is planned before it is chosen, and what it needs on each rank is compared with the limits of that rank.
+ * Ranks of a host need its memory together. All ranks choose the same: the one that has the least room and the one that
+ * is slowest decide. Leaves are settled before, so that no limit of a machine can change the bits of a run: a
  * strategy that these leaves do not allow is left out. */
 #ifndef AN_TRAIN_SHARDING_H
 #define AN_TRAIN_SHARDING_H
@@ -36,8 +37,8 @@ typedef struct an_sharding {
 struct an_trainer;
 struct an_trainer_options;
 
-/* Chooses, and makes the trainer's plan. Where ranks choose together it is collective, for ranks that have compared their options. *settled is false where another rank has failed: an_ranks_compare
- * then has the error. */
+/* Chooses, and makes the trainer's plan. Where ranks choose together it is collective, for ranks that have compared
+ * their options. *settled is false where another rank has failed: an_ranks_compare then has the error. */
 an_status an_sharding_settle(struct an_trainer *t, const struct an_trainer_options *options, bool *settled);
 
 #endif

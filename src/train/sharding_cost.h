@@ -15,13 +15,15 @@ typedef struct an_step_work {
     int64_t linked;                   /* bytes of those sent that go to other hosts */
 } an_step_work;
 
-/* Every host is the machine of pass/cost.c, whose ranks divide its cores, its memory's bandwidth and its link, and messages overlap with nothing:
+/* Every host is the machine of pass/cost.c, whose ranks divide its cores, its memory's bandwidth and its link, and
+ * messages overlap with nothing:
  *
- *     host_ranks · (seconds + (updated + read + written + 2 · (sent + received)) ÷ 20 GB/s) + messages · 10 µs, and between hosts
- *     host_ranks · linked ÷ 1.25 GB/s (10 Gbit/s)
+ *     host_ranks · (seconds + (updated + read + written + 2 · (sent + received)) ÷ 20 GB/s) + messages · 10 µs,
+ *     and between hosts host_ranks · linked ÷ 1.25 GB/s (10 Gbit/s)
  *
- * A byte of a message counts twice on both sides, as it is copied into a buffer of MPI and out of it. Where ranks of all hosts divide the state, all that is sent counts as if it went over the link; in a hybrid it is what owners add across hosts. The
- * numbers are the same on every machine, so that the choice is. */
+ * A byte of a message counts twice on both sides, as it is copied into a buffer of MPI and out of it. Where ranks of
+ * all hosts divide the state, all that is sent counts as if it went over the link; in a hybrid it is what owners add
+ * across hosts. The numbers are the same on every machine, so that the choice is. */
 double an_step_work_seconds(const an_step_work *work);
 
 #endif

@@ -177,7 +177,8 @@ static void add_counts(void *user, void *record, const void *next) {
     for (int i = 0; i < t->ranks; i++) ((int64_t *)record)[i] += ((const int64_t *)next)[i];
 }
 
-/* Which part of the step the n samples of this rank are: after those of the ranks before it. O(ranks) memory and bytes. */
+/* Which part of the step the n samples of this rank are: after those of the ranks before it. O(ranks) memory and
+ * bytes. */
 static an_status find_part(an_trainer *t, int64_t n, an_batch_part *part) {
     an_context *ctx = t->ctx;
     *part = (an_batch_part){.n = n, .total = n};

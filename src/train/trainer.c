@@ -254,7 +254,8 @@ fail:
     return status;
 }
 
-/* Plans it and makes the rest of it. Ranks compare before they choose together what they divide, and again when everything is there. */
+/* Plans it and makes the rest of it. Ranks compare before they choose together what they divide, and again
+ * when everything is there. */
 static an_status finish(an_trainer *t, const an_trainer_options *options) {
     bool settled;
     an_status status = an_sharding_settle(t, options, &settled);

@@ -162,14 +162,15 @@ void an_progress_capture(const an_trainer *t, an_progress *progress);
 void an_progress_restore(an_trainer *t, const an_progress *progress);
 /* Of a new run that begins with the tensors of another one: only what belongs to them. */
 void an_progress_restart(an_trainer *t, const an_progress *progress);
-/* What a checkpoint says of the adapter and its base. The hash is made when it is first asked for: O(bytes of the base). */
+/* What a checkpoint says of the adapter and its base. The hash is made when it is first asked for: O(bytes of the
+ * base). */
 an_status an_adapter_get(an_trainer *t, an_saved_adapter *saved);
 void an_bits_get(const an_trainer *t, an_bits *bits);
 void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction);
 /* {"step": 250, "loss": …, "val_loss": …}: of the last step and the last evaluation. */
 an_status an_trainer_metrics_text(const an_trainer *t, char **text);
-/* What the trainer's data is: how many samples, and a few of them. Reads three of each dataset. Asks for the fingerprint of the kernels as well, as
- * checkpoints have both. */
+/* What the trainer's data is: how many samples, and a few of them. Reads three of each dataset. Asks for the
+ * fingerprint of the kernels as well, as checkpoints have both. */
 an_status an_fingerprint_make(an_trainer *t);
 
 /* ---- what belongs to it ---- */
@@ -189,17 +190,21 @@ static inline bool an_trainer_gathers(const an_trainer *t) {
     return t->shards && t->pieces.sharding >= AN_SHARD_FULL;
 }
 
-/* Whether the trainer may be changed now, and not inside a metric of the program's; `what` is for the message: "step". */
+/* Whether the trainer may be changed now, and not inside a metric of the program's; `what` is for the message:
+ * "step". */
 an_status an_trainer_check_idle(const an_trainer *t, const char *what);
 /* Whether there is one to take, and `metrics` (may be NULL) can be written. */
 an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics);
-/* One step on samples that are there; t->numbers has room for as many. With a status other than AN_OK, as an_trainer_step_or_fail. */
+/* One step on samples that are there; t->numbers has room for as many. With a status other than AN_OK, as
+ * an_trainer_step_or_fail. */
 an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics);
-/* an_trainer_step for a rank that may have failed already: then it takes part with its error, and all ranks return that. Collective. */
+/* an_trainer_step for a rank that may have failed already: then it takes part with its error, and all ranks
+ * return that. Collective. */
 an_status an_trainer_step_or_fail(an_trainer *t, an_status status, an_step_metrics *metrics);
 /* Gives the program samples at … at + count - 1 of this rank's part of a step. */
 an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count);
-/* With sample_mean: counts what the loss of a step is divided by; and, in a step that has begun, sets it from the counts of all ranks. */
+/* With sample_mean: counts what the loss of a step is divided by; and, in a step that has begun, sets it from
+ * the counts of all ranks. */
 an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts);
 an_status an_means_begin(an_trainer *t, const an_step_counts *counts);
 void an_handed_destroy(an_trainer *t);

@@ -1,7 +1,9 @@
-/* The plan of a trainer: the program's, and everything else that the trainer holds. What exists before the plan is
- * measured; what is created after it reports its size in advance, so a plan without a run has the same numbers.
+/* The plan of a trainer: the program's, and everything else that the trainer holds. What exists before
+ * the plan is measured; what is created after it reports its size in advance, so a plan without a run
+ * has the same numbers.
  *
- * The forms of a plan are the same on all ranks; the rest is counted for one of them, and can be counted again for another. */
+ * The forms of a plan are the same on all ranks; the rest is counted for one of them, and can be
+ * counted again for another. */
 #include <string.h>
 
 #include "base/integer.h"
@@ -165,7 +167,8 @@ static an_status divide(an_trainer *t) {
     return AN_OK;
 }
 
-/* Those of a rank that gathers weights or scatters gradients run in rounds (step/rounds.h); else they lie side by side. */
+/* Those of a rank that gathers weights or scatters gradients run in rounds (step/rounds.h); else they lie side by
+ * side. */
 static an_leaf_set find_leaves(const an_trainer *t, const an_leaf_range *range) {
     const int64_t count = range->end - range->begin, each = t->pieces.round_leaves, leaves = t->batches.leaves;
     const int ranks = t->group_ranks;
@@ -198,8 +201,8 @@ an_status an_trainer_count_rank(an_trainer *t, int rank) {
     return count(t, &borders);
 }
 
-/* The most leaves that a micro-batch may have: those of the rank that has most, as all ranks have the same forms. Where the gradients of each leaf
- * are rounded, it is one. */
+/* The most leaves that a micro-batch may have: those of the rank that has most, as all ranks have the same forms. Where
+ * the gradients of each leaf are rounded, it is one. */
 static int64_t most_together(an_trainer *t) {
     if (t->reduces_bf16) return 1;
     if (an_shard_has_rounds(t->pieces.sharding))

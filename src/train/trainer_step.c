@@ -79,7 +79,8 @@ static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
     return AN_OK;
 }
 
-/* A step that is to be skipped: whether there is hope that a later one is not. Comes before anything of the step is counted. */
+/* A step that is to be skipped: whether there is hope that a later one is not. Comes before anything of the step is
+ * counted. */
 static an_status check_skip(an_trainer *t, const an_batch *samples) {
     char reason[256];
     const an_stepper *s = t->stepper;
@@ -136,7 +137,8 @@ static an_status run_optimizer(an_trainer *t, const an_batch *samples, an_step_m
     return AN_OK;
 }
 
-/* With several ranks, a failure of one of them goes to the next record (an_step_fail), and all return it together. `status`: this rank has failed already. */
+/* With several ranks, a failure of one of them goes to the next record (an_step_fail), and all return it together.
+ * `status`: this rank has failed already. */
 static an_status run_step(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics) {
     an_context *ctx = t->ctx;
     an_step_counts counts = {0};

@@ -1,5 +1,5 @@
-/* A program of a later release on this library: every option struct has one more member. Left at 0 it changes nothing; set, it is refused, since
- * the library does not have it. Compiled with the headers that grow.py writes. */
+/* A program of a later release on this library: every option struct has one more member. Left at 0 it changes nothing;
+ * set, it is refused, since the library does not have it. Compiled with the headers that grow.py writes. */
 #include <stdio.h>
 #include <string.h>
 

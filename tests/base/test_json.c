@@ -1,5 +1,5 @@
-/* JSON: every kind of value is read as it was written, in place and without memory; whatever RFC 8259 does not allow is refused
- * where it stands. */
+/* JSON: every kind of value is read as it was written, in place and without memory; whatever RFC 8259 does not allow is
+ * refused where it stands. */
 #include <locale.h>
 
 #include "base/text/json.h"

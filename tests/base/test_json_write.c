@@ -1,4 +1,5 @@
-/* Writing JSON: each layout byte for byte, numbers in each form, and strings that can be read again whatever they were. */
+/* Writing JSON: each layout byte for byte, numbers in each form, and strings that can be read again whatever they
+ * were. */
 #include <locale.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* The threads of a context: every task runs once and is over when the call returns, a small step starts none, idle ones sleep, and
- * nobody waits for a thread that has not come. */
+/* The threads of a context: every task runs once and is over when the call returns, a small step starts none, idle ones
+ * sleep, and nobody waits for a thread that has not come. */
 #define _GNU_SOURCE /* sched_getcpu, cpu_set_t; NOLINT(bugprone-reserved-identifier) */
 #include <ctype.h>
 #include <dirent.h>
@@ -47,7 +47,8 @@ static int threads_now(char state) {
     return count;
 }
 
-/* Threads that are not the library's, without the one that looks: an emulator and a sanitizer have some of their own, which sleep. */
+/* Threads that are not the library's, without the one that looks: an emulator and a sanitizer have some
+ * of their own, which sleep. */
 static int others;
 
 static void wait_for(int count, char state) {
@@ -106,8 +107,8 @@ static void test_every_task_runs_once(void **state) {
     }
 }
 
-/* A thread that is just going to sleep may miss a call, and then the others do its tasks: nothing may wait for all of them without
- * an end. Such a region is asked for again. */
+/* A thread that is just going to sleep may miss a call, and then the others do its tasks: nothing may wait for all of
+ * them without an end. Such a region is asked for again. */
 static bool all_come(const atomic_int *threads, int all) {
     const double until = an_clock_seconds() + 0.1;
     while (*threads != all && an_clock_seconds() < until) sched_yield();

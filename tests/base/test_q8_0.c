@@ -1,4 +1,5 @@
-/* Blocks of q8_0: the bytes that the gguf package makes of the same numbers, and their numbers again. tests/golden/make-q8_0 makes the file. */
+/* Blocks of q8_0: the bytes that the gguf package makes of the same numbers, and their numbers again.
+ * tests/golden/make-q8_0 makes the file. */
 #include "base/q8_0.h"
 #include "support/support.h"
 

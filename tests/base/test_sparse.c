@@ -1,4 +1,5 @@
-/* Memory of which only some runs are there: what is there is zeros and can be written, what is not cannot be touched, and every byte is planned. */
+/* Memory of which only some runs are there: what is there is zeros and can be written, what is not cannot be
+ * touched, and every byte is planned. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
-/* Every public struct, in both directions: the table of the library, the headers, and what happens to smaller and larger structs. */
+/* Every public struct, in both directions: the table of the library, the headers, and what happens to
+ * smaller and larger structs. */
 #include <dirent.h>
 
 #include "anneal/details.h"

@@ -1,8 +1,8 @@
 /* Random cases for every op: what checkops runs, in all its modes.
  *
- * A family is one op: a function that makes a random case (shapes, attributes, how inputs are filled) and an oracle that
- * computes the outputs in the plainest way, in long double, from dense inputs. Output shapes come from the op's own
- * infer hook. checkops makes the tensors (dense, transposed, with gaps, broadcast), runs every kernel and compares.
+ * A family is one op: a function that makes a random case (shapes, attributes, how inputs are filled) and an oracle
+ * that computes the outputs in the plainest way, in long double, from dense inputs. Output shapes come from the op's
+ * own infer hook. checkops makes the tensors (dense, transposed, with gaps, broadcast), runs every kernel and compares.
  */
 #ifndef CHECKOPS_CASES_H
 #define CHECKOPS_CASES_H

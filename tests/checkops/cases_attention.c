@@ -255,9 +255,9 @@ enum {
                 1 << (AN_ATTENTION_SAMPLES + DIFF_MOVED)
 };
 
-/* On AMX, probabilities and gradients of scores are off by up to 2^-9 of themselves, one independently of the other, and so
- * are usual sums. Among thousands of them some are off by several times as much; and with a log-sum-exp that is not the
- * scores' own, gradients have sums of very different sizes. */
+/* On AMX, probabilities and gradients of scores are off by up to 2^-9 of themselves, one independently of the other,
+ * and so are usual sums. Among thousands of them some are off by several times as much; and with a log-sum-exp that is
+ * not the scores' own, gradients have sums of very different sizes. */
 #define AMX_ERROR 0x1p-6
 #define AMX_ERROR_DIFF 0x1p-4
 

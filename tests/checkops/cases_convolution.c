@@ -1,5 +1,5 @@
-/* Cases of ops/convolution.c. All three oracles walk the same loop over (element of dst, weight that it meets, pixel that
- * they meet on) and differ in which of the three they add to. */
+/* Cases of ops/convolution.c. All three oracles walk the same loop over (element of dst, weight that it meets, pixel
+ * that they meet on) and differ in which of the three they add to. */
 #include <string.h>
 
 #include "checkops/cases.h"

@@ -33,8 +33,8 @@ static void make_positive(check_random *r, check_case *c) {
     make_one(r, c, CHECK_POSITIVE);
 }
 
-/* For derivatives that cross 0, where no digit is left of a result: errors are judged beside the root mean square of the
- * output, so there must be enough elements for one. */
+/* For derivatives that cross 0, where no digit is left of a result: errors are judged beside the root mean square of
+ * the output, so there must be enough elements for one. */
 static void make_enough(check_case *c) {
     enum { ENOUGH = 32 };
     int64_t elements = 1;

@@ -1,4 +1,5 @@
-/* Calling a kernel as strictly as can be: exact scratch full of garbage, guard zones, outputs that nobody has written. */
+/* Calling a kernel as strictly as can be: exact scratch full of garbage, guard zones, outputs that nobody has
+ * written. */
 #include "checkops/checkops.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 /* Comparing an output with its oracle.
  *
- * An element is right if |got - want| <= tolerance · max(|want|, rms), rms being the root mean square of the output: sums
- * that cancel are judged by the size of what they cancel from. An output of few elements may cancel as a whole, so its
- * usual size over other inputs counts too; and where it always cancels (the logarithm of a softmax over one element), the
- * inputs' root mean square. bf16 and f16 outputs may be one ulp away from the oracle rounded
- * to f32 and then to the output's type, or lie where the same rule for f32 and that rounding would put them. A kernel on
- * AMX that rounds in between has a tolerance of its family.
+ * An element is right if |got - want| <= tolerance · max(|want|, rms), rms being the root mean square of the output:
+ * sums that cancel are judged by the size of what they cancel from. An output of few elements may cancel as a whole, so
+ * its usual size over other inputs counts too; and where it always cancels (the logarithm of a softmax over one
+ * element), the inputs' root mean square. bf16 and f16 outputs may be one ulp away from the oracle rounded
+ * to f32 and then to the output's type, or lie where the same rule for f32 and that rounding would put them. A kernel
+ * on AMX that rounds in between has a tolerance of its family.
  */
 #include "base/float16.h"
 #include "checkops/checkops.h"

@@ -1,5 +1,5 @@
-/* --mode=perf: how long each kernel takes on a case of medium size. Figures to compare with one another, on this machine
- * and in this minute.
+/* --mode=perf: how long each kernel takes on a case of medium size. Figures to compare with one another, on this
+ * machine and in this minute.
  */
 #include "checkops/checkops.h"
 

@@ -1,9 +1,9 @@
 /* --mode=rows: a sample alone has the bits that it has in any batch.
  *
- * A case is made with many samples and with fewer, which are the first of the many. Where the oracle computes the same for
- * them, kernels must have the same bits. A program chooses kernels for its largest sizes, so a kernel that applies to many
- * samples is run with fewer without being asked again; and as another program may be made for fewer, the kernel that it would
- * choose must have these bits too.
+ * A case is made with many samples and with fewer, which are the first of the many. Where the oracle computes the same
+ * for them, kernels must have the same bits. A program chooses kernels for its largest sizes, so a kernel that applies
+ * to many samples is run with fewer without being asked again; and as another program may be made for fewer, the kernel
+ * that it would choose must have these bits too.
  */
 #include "checkops/nodes.h"
 

@@ -109,8 +109,8 @@ bool check_run_create(check_run *run, const check_options *options, const check_
     return true;
 }
 
-/* Inputs of the family's mask that have as many samples as the first of them (others are broadcast, or have none), and the
- * shape of the result where that is an attribute. False if the case works along its samples, or has none. */
+/* Inputs of the family's mask that have as many samples as the first of them (others are broadcast, or have none), and
+ * the shape of the result where that is an attribute. False if the case works along its samples, or has none. */
 static bool set_rows(check_run *run, int64_t rows) {
     int64_t own = 0;
     for (const an_attribute *a = run->op->attributes; a && a->name; a++)

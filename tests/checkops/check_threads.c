@@ -1,8 +1,8 @@
 /* --mode=threads: the same bits on any number of threads, also when the caller has set flush-to-zero, and the caller's
  * floating-point environment as it was.
  *
- * Small cases run in one task, so most random cases here are enlarged until they are cut into many. Nodes of real models
- * come after them: a library may cut work of one size by threads and that of another size not.
+ * Small cases run in one task, so most random cases here are enlarged until they are cut into many. Nodes of real
+ * models come after them: a library may cut work of one size by threads and that of another size not.
  */
 #include "checkops/nodes.h"
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Outputs of fewer elements than FEW may cancel by chance, so their usual size is asked for: over other random inputs. */
+/* Outputs of fewer elements than FEW may cancel by chance, so their usual size is asked for: over other random
+ * inputs. */
 enum { FEW = 16, REDRAWS = 4 };
 
 /* The k-th magnitudes of all inputs are different and at least `step`/inputs apart, in a random order. */

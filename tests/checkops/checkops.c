@@ -1,7 +1,7 @@
 /* checkops: checks and times every kernel of every op.
  *
- * The cases and their oracles are in cases_*.c; check_*.c have the modes and what they share. Every check is of one case,
- * which its op, dtype, number and seed determine; so a failure prints a line that runs just that case again.
+ * The cases and their oracles are in cases_*.c; check_*.c have the modes and what they share. Every check is of one
+ * case, which its op, dtype, number and seed determine; so a failure prints a line that runs just that case again.
  */
 #include "checkops/nodes.h"
 

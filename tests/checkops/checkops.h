@@ -130,9 +130,9 @@ const char *check_run_call(check_run *run, const an_kernel *kernel, an_context *
 /* The work of a call by the op's record. */
 an_cost check_run_cost(const check_run *run);
 
-/* Puts the numbers of up to `wanted` enlarged cases into `numbers`: the first whose largest tensor has `least` elements (or
- * that have as much work), else those that come nearest; none with more than `most` elements or more than `flops` of
- * work. Returns how many there are. */
+/* Puts the numbers of up to `wanted` enlarged cases into `numbers`: the first whose largest tensor has `least` elements
+ * (or that have as much work), else those that come nearest; none with more than `most` elements or more than `flops`
+ * of work. Returns how many there are. */
 int check_find_large(const check_options *options, const check_family *family, int64_t least, int64_t most,
                      double flops, int wanted, int64_t *numbers);
 int64_t check_run_elements(const check_run *run); /* of the largest operand */

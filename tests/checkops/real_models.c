@@ -1,4 +1,5 @@
-/* Models of real sizes: checkops takes the nodes of their training steps, that is what kernels are really called with. */
+/* Models of real sizes: checkops takes the nodes of their training steps, that is what kernels are really called
+ * with. */
 #include "checkops/real_models.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* Loaded before the C library of a training process: reads of the data come to grief, as a file says.
  *   PRELOAD_DATA   how the name of the data file ends
- *   PRELOAD_FLAG   a file with "sleep N" (the N-th read sleeps for ever, and the file is removed first) or "crash N" (it raises
- *                  SIGSEGV, in every process anew) or "slow N" (every read takes N microseconds longer); nothing happens where there is none when the process starts
+ *   PRELOAD_FLAG   a file with "sleep N" (the N-th read sleeps for ever, and the file is removed first) or "crash N"
+ *                  (it raises SIGSEGV, in every process anew) or "slow N" (every read takes N microseconds longer);
+ *                  nothing happens where there is none when the process starts
  */
 #define _GNU_SOURCE /* RTLD_NEXT; NOLINT(bugprone-reserved-identifier) */
 #include <dlfcn.h>

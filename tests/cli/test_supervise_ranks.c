@@ -1,4 +1,5 @@
-/* A supervisor's job of several ranks: what it takes for the end of a run, what it passes on, and that nothing of it is left. This program is its own launcher. */
+/* A supervisor's job of several ranks: what it takes for the end of a run, what it passes on, and that nothing of it
+ * is left. This program is its own launcher. */
 #define _GNU_SOURCE /* O_CLOEXEC and the like; NOLINT(bugprone-reserved-identifier) */
 #include <fcntl.h>
 #include <signal.h>

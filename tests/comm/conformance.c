@@ -1,4 +1,5 @@
-/* What every communicator must do: the one of a process with itself, and those of both MPI libraries. The same program runs on any of them.
+/* What every communicator must do: the one of a process with itself, and those of both MPI libraries. The same program
+ * runs on any of them.
  *
  *     conformance self
  *     mpirun.sh openmpi 3 conformance openmpi [large]

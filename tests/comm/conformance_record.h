@@ -19,7 +19,8 @@ static bool is_filled(const unsigned char *bytes, size_t count, int from, int nu
     return true;
 }
 
-/* Messages of one sender and tag arrive in order, whatever their sizes; other tags do not disturb them. A rank is also its own neighbour. */
+/* Messages of one sender and tag arrive in order, whatever their sizes; other tags do not disturb them. A rank
+ * is also its own neighbour. */
 static void test_order(an_comm *comm) {
     enum { MESSAGES = 12, MOST = 70000, TAG = 5 };
     static const size_t sizes[] = {1, 0, 40, 4096, 9000, 65537};
@@ -76,7 +77,8 @@ static void test_long(an_comm *comm) {
     free(in);
 }
 
-/* A message that is too long is an error of its receiver, with a reason. A shorter one than the buffer is none. The communicator goes on. */
+/* A message that is too long is an error of its receiver, with a reason. A shorter one than the buffer is none.
+ * The communicator goes on. */
 static void test_too_long(an_comm *comm) {
     enum { TAG = 7, COUNT = 64 };
     unsigned char out[COUNT], in[COUNT] = {0};

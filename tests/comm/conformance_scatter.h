@@ -5,7 +5,8 @@
 #include "comm/ranks.h"
 #include "comm/scatters.h"
 
-/* Short messages, which a library may keep, and long ones, which wait for their receiver; whole rounds, and a last one with fewer leaves than ranks. */
+/* Short messages, which a library may keep, and long ones, which wait for their receiver; whole rounds, and a last
+ * one with fewer leaves than ranks. */
 static void test_scatter(an_comm *comm) {
     static const scatter_setting settings[] = {
         {.leaves = {0, 7, 7}, .dtype = AN_DTYPE_F32, .bucket_pages = 1, .in_flight = 2, .waits_after = 2},

@@ -1,4 +1,5 @@
-/* Rounds of a gathering on any communicator, compared with a plain loop. Ranks that are threads run it (test_gather.c), and those of both MPI libraries (conformance.c). */
+/* Rounds of a gathering on any communicator, compared with a plain loop. Ranks that are threads run it
+ * (test_gather.c), and those of both MPI libraries (conformance.c). */
 #ifndef TESTS_COMM_GATHERS_H
 #define TESTS_COMM_GATHERS_H
 

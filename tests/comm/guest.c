@@ -2,9 +2,11 @@
  *
  *     mpirun.sh openmpi 4 guest_openmpi single|multiple
  *
- * It initializes MPI with this level of threads and gives each half of its processes a context of its own. Both halves then train, each its own model, at the same time, and while messages of the
- * host, with tags that the library uses too, are under way. Each must end with the bits that one process has without MPI. The library makes no call on the host's communicators but the
- * one that duplicates, calls MPI in the host's thread only, and leaves nothing behind: no handle, no file, no thread, no memory. */
+ * It initializes MPI with this level of threads and gives each half of its processes a context of its own. Both halves
+ * then train, each its own model, at the same time, and while messages of the host, with tags that the library uses
+ * too, are under way. Each must end with the bits that one process has without MPI. The library makes no call on the
+ * host's communicators but the one that duplicates, calls MPI in the host's thread only, and leaves nothing behind:
+ * no handle, no file, no thread, no memory. */
 #include <dirent.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* What a library does in MPI, seen by the program that it is a guest of.
  *
- * MPI has every function twice, as MPI_X and PMPI_X, so that a program can put its own in front. Here are those on a communicator, and those that make or release something, of MPI 3.1; parameters
- * have the names that MPI gives them. Left out are processes that are started and connected later, and functions on topologies, windows and files: these need a communicator, a window or a file
- * that was made before, which is seen. */
+ * MPI has every function twice, as MPI_X and PMPI_X, so that a program can put its own in front. Here are those on a
+ * communicator, and those that make or release something, of MPI 3.1; parameters have the names that MPI gives them.
+ * Left out are processes that are started and connected later, and functions on topologies, windows and files: these
+ * need a communicator, a window or a file that was made before, which is seen. */
 #ifndef TESTS_COMM_GUEST_CALLS_H
 #define TESTS_COMM_GUEST_CALLS_H
 
@@ -70,7 +71,8 @@ static long count_requests(int count, const MPI_Request *requests) {
     return active;
 }
 
-/* NOLINTBEGIN(bugprone-macro-parentheses,readability-non-const-parameter): whole lists of parameters, as MPI has them */
+/* NOLINTBEGIN(bugprone-macro-parentheses,readability-non-const-parameter): whole lists of parameters, as MPI has
+ * them */
 
 /* A function, what is to be seen before it, and what after it if it has not failed. */
 #define FUNCTION(name, parameters, arguments, before, after) \

@@ -1,4 +1,5 @@
-/* Steps of a scattering on any communicator, compared with the tree from its definition. Ranks that are threads run it (test_scatter.c), and those of both MPI libraries (conformance.c). */
+/* Steps of a scattering on any communicator, compared with the tree from its definition. Ranks that are threads run
+ * it (test_scatter.c), and those of both MPI libraries (conformance.c). */
 #ifndef TESTS_COMM_SCATTERS_H
 #define TESTS_COMM_SCATTERS_H
 
@@ -70,7 +71,8 @@ static inline bool scatter_is_absent(int step, int64_t leaf) {
     return scatter_hash((uint64_t)step, (uint64_t)leaf, 77) % 4 == 0;
 }
 
-/* Numbers whose sum depends on the order in which they are added, and now and then one of those that are not like others. */
+/* Numbers whose sum depends on the order in which they are added, and now and then one of those that are not like
+ * others. */
 static inline double scatter_number(int step, int64_t leaf, int64_t element) {
     static const double sizes[] = {1e16, -1e16, 1, 3e7, -1e-3, 1e-41, -1e-44, -0.0};
     static const double rare[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, 1e-310, 0.0, 65535.5};

@@ -1,4 +1,5 @@
-/* Ranges of leaves as lists of tree nodes: the same bits as the tree of one process, however ranges are cut and merged. */
+/* Ranges of leaves as lists of tree nodes: the same bits as the tree of one process, however ranges are cut and
+ * merged. */
 #include "comm/forest.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The gathering, with ranks that are threads: every rank has what a plain loop makes, by messages and through shared memory, and bytes are as predicted. */
+/* The gathering, with ranks that are threads: every rank has what a plain loop makes, by messages and through shared
+ * memory, and bytes are as predicted. */
 #include "comm/gather.h"
 
 #include "comm/gather_inside.h"
@@ -13,8 +14,8 @@ enum { MOST_RANKS = 8 };
 
 typedef struct group {
     int ranks, host_ranks;
-    bool
-        is_late; /* messages are copied when both sides are there (rank_threads.h), else when they are sent (thread_comm.h) */
+    /* messages are copied when both sides are there (rank_threads.h), else when they are sent (thread_comm.h) */
+    bool is_late;
     gather_setting setting;
     void (*body)(gather_test *t, an_context *ctx, struct group *group);
     int64_t fails_at; /* this call of rank 0's communicator, counted from 1 when its context is there; 0: none */

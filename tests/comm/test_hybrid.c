@@ -1,4 +1,5 @@
-/* Gradients that are in pieces within a host and summed across hosts: each host scatters the gradients of its leaves, and the owners of the same piece on all hosts reduce the nodes of it. The sum has the bits
+/* Gradients that are in pieces within a host and summed across hosts: each host scatters the gradients of
+ * its leaves, and the owners of the same piece on all hosts reduce the nodes of it. The sum has the bits
  * of one process on every host. */
 #include "comm/scatters.h"
 #include "support/rank_threads.h"

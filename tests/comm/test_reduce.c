@@ -1,4 +1,5 @@
-/* The reduction, with ranks that are threads: the sum has the bits of the tree on every rank, by messages and through shared memory, and bytes are as predicted. */
+/* The reduction, with ranks that are threads: the sum has the bits of the tree on every rank, by messages and
+ * through shared memory, and bytes are as predicted. */
 #include "comm/reduce.h"
 
 #include "anneal/plan.h"

@@ -1,4 +1,5 @@
-/* The scattering, with ranks that are threads: every rank has its pieces of the tree's sum, for all numbers of ranks and leaves, and bytes are as predicted. */
+/* The scattering, with ranks that are threads: every rank has its pieces of the tree's sum, for all numbers of ranks
+ * and leaves, and bytes are as predicted. */
 #include "comm/scatter.h"
 
 #include "comm/gather.h"
@@ -13,8 +14,8 @@ enum { MOST_RANKS = 8, MOST_LEAVES = 17 };
 
 typedef struct group {
     int ranks;
-    bool
-        is_late; /* messages are copied when both sides are there (rank_threads.h), else when they are sent (thread_comm.h) */
+    /* messages are copied when both sides are there (rank_threads.h), else when they are sent (thread_comm.h) */
+    bool is_late;
     scatter_setting setting;
     void (*body)(scatter_test *t, an_context *ctx, struct group *group);
     int64_t fails_at; /* this call of rank 0's communicator, counted from 1 when its context is there; 0: none */
@@ -93,7 +94,8 @@ static void run_steps(scatter_test *t, an_context *ctx, group *g) {
 
 /* ---- tests ---- */
 
-/* All leaves, ranks and types; what else there is changes with them. Under sanitizers, which look at no sums, one type each in turn. */
+/* All leaves, ranks and types; what else there is changes with them. Under sanitizers, which look at no
+ * sums, one type each in turn. */
 static void owners_have_the_tree(void **state) {
     (void)state;
     for (int ranks = 1; ranks <= MOST_RANKS; ranks++)
@@ -174,7 +176,8 @@ static void move_weights(void *user) {
     (void)an_gathering_progress(user);
 }
 
-/* One rank waits for gradients while the other waits for weights, and both have more to send than is on its way at a time. */
+/* One rank waits for gradients while the other waits for weights, and both have more to send than is on its way at a
+ * time. */
 static void wait_crosswise(scatter_test *t, an_context *ctx, group *g) {
     an_scattering *s = NULL;
     an_gathering *weights = NULL;

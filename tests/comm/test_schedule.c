@@ -1,5 +1,5 @@
-/* Schedules of the reduction, without MPI: all ranks are simulated in memory. The bits are those of the tree by definition, every message is expected by its receiver in the order in which
- * it was sent, and bytes are as predicted.
+/* Schedules of the reduction, without MPI: all ranks are simulated in memory. The bits are those of the tree by
+ * definition, every message is expected by its receiver in the order in which it was sent, and bytes are as predicted.
  *
  * Without an argument: a sample of ranks and leaves. `all`: all P ≤ 64 and G ≤ 256. */
 #include "comm/schedule.h"
@@ -21,7 +21,8 @@ static int64_t below(int64_t limit) {
 
 /* ---- the tree, from its definition ---- */
 
-/* Numbers whose sum depends on the order in which they are added. A page has one. Some leaves are absent, which is -0.0 */
+/* Numbers whose sum depends on the order in which they are added. A page has one. Some leaves are absent, which is
+ * -0.0 */
 static double leaves_of[MOST_LEAVES][MOST_PAGES];
 
 static void make_leaves(int64_t leaves, int64_t pages) {
@@ -346,7 +347,8 @@ static void the_default_is_optimal(void **state) {
     }
 }
 
-/* Thousands of ranks: few messages, the same bytes, and nothing that takes long. For awkward numbers of ranks, a group of 64 has more than one node, and some more bytes are sent. */
+/* Thousands of ranks: few messages, the same bytes, and nothing that takes long. For awkward numbers of ranks, a
+ * group of 64 has more than one node, and some more bytes are sent. */
 static void many_ranks_need_few_messages(void **state) {
     (void)state;
     static const int counts[] = {4096, 4095, 4000, 1000, 130, 100000};

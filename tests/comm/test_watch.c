@@ -1,4 +1,5 @@
-/* Ranks that watch each other, as processes of this test: who is reported, by whom and how soon; and when nobody is. No MPI: what a rank is doing, the test says. */
+/* Ranks that watch each other, as processes of this test: who is reported, by whom and how soon; and when nobody is.
+ * No MPI: what a rank is doing, the test says. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS; NOLINT(bugprone-reserved-identifier) */
 #include "comm/watch.h"
 

@@ -1,4 +1,5 @@
-/* A watch of a context: what it needs, what it leaves behind, and what a rank that stands still looks like from outside. */
+/* A watch of a context: what it needs, what it leaves behind, and what a rank that stands still looks like from
+ * outside. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <time.h>

@@ -1,4 +1,5 @@
-/* Words of other tools: every row of config/other_names.def is answered as it says, and what it names exists and can be set. */
+/* Words of other tools: every row of config/other_names.def is answered as it says, and what it names exists and can
+ * be set. */
 #include "anneal/config.h"
 #include "config/config.h"
 #include "support/support.h"

@@ -1,4 +1,5 @@
-/* Options that nothing obeys yet: every value but the default is refused, however it is given, and what lists options says so. */
+/* Options that nothing obeys yet: every value but the default is refused, however it is given, and
+ * what lists options says so. */
 #include "anneal/config.h"
 #include "config/config.h"
 #include "config/support.h"
@@ -87,7 +88,8 @@ static void test_the_default_is_accepted(void **state) {
     an_context_destroy(&ctx);
 }
 
-/* 0.1 took these values in silence: a checkpoint that has one opens as if it had the default, which is what the run did. */
+/* 0.1 took these values in silence: a checkpoint that has one opens as if it had the default, which is what the run
+ * did. */
 static void test_a_stored_value_reads_as_the_default(void **state) {
     (void)state;
     an_context *ctx = make_context();

@@ -1,4 +1,5 @@
-/* Arrays of the caller's as a dataset, and what every dataset promises: indices, limits, fields, records of the caller's own. */
+/* Arrays of the caller's as a dataset, and what every dataset promises: indices, limits, fields,
+ * records of the caller's own. */
 #include "data/support.h"
 
 static an_array_source source_of(int count, const an_array *arrays) {

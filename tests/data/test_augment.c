@@ -1,4 +1,5 @@
-/* Augmentation: every change is what it says, for each sample and epoch another one, and the same whenever it is asked for. */
+/* Augmentation: every change is what it says, for each sample and epoch another one, and the same
+ * whenever it is asked for. */
 #include <math.h>
 
 #include "base/philox.h"

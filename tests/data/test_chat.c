@@ -1,4 +1,5 @@
-/* Records for fine-tuning: tokens and targets as transformers gives them (tests/golden/make-finetune), packing, cutting, and what is refused. */
+/* Records for fine-tuning: tokens and targets as transformers gives them (tests/golden/make-finetune), packing,
+ * cutting, and what is refused. */
 #include "anneal/chat.h"
 #include "anneal/models.h"
 #include "anneal/text.h"

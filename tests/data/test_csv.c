@@ -1,4 +1,5 @@
-/* Tables: numbers to the last bit in any locale, columns by name and number, and a place for everything that is wrong. */
+/* Tables: numbers to the last bit in any locale, columns by name and number, and a place for
+ * everything that is wrong. */
 #include <locale.h>
 
 #include "base/text/number.h"

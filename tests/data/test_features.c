@@ -49,7 +49,8 @@ static an_feature_info info_of(const an_features *features, int64_t feature) {
     return info;
 }
 
-/* One feature: all sides together, or one of them alone. The sums here have more digits, as they are over all samples. */
+/* One feature: all sides together, or one of them alone. The sums here have more digits, as they are over all
+ * samples. */
 static void expect(const an_feature_info *info, int rows, int feature, int first, int sides) {
     long double sum = 0, squares = 0;
     double least = numbers[0][feature][first], most = least;

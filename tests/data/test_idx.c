@@ -1,4 +1,5 @@
-/* IDX files: what they say is what is read, in every type, plain and compressed; and nothing that is wrong with one gets through. */
+/* IDX files: what they say is what is read, in every type, plain and compressed; and nothing that is
+ * wrong with one gets through. */
 #include "data/support.h"
 
 enum { N = 3, H = 2, W = 4 };
@@ -160,7 +161,8 @@ static void test_cut(void **state) {
     append_gzip("long.gz", "wb", file, size + 1);
     refuse(ctx, compressed, read_file("long.gz", compressed, sizeof compressed),
            "there is more data after the last number");
-    /* Every byte of the compressed file changed: never a crash, and never other numbers than those that were written. */
+    /* Every byte of the compressed file changed: never a crash, and never other numbers than those that were
+     * written. */
     read_file("whole.gz", compressed, sizeof compressed);
     for (size_t i = 0; i < packed; i++) {
         an_idx_source source;

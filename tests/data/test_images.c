@@ -1,5 +1,5 @@
-/* Folders of images: every kind of PNG, JPEG as libjpeg decodes it, in the order of names; resizing; and nothing that is wrong with a file
- * gets through. */
+/* Folders of images: every kind of PNG, JPEG as libjpeg decodes it, in the order of names; resizing; and nothing that
+ * is wrong with a file gets through. */
 #include "data/dataset.h"
 #include "data/picture.h"
 #include "data/pictures.h"
@@ -80,7 +80,8 @@ static void test_order(void **state) {
     end_context(&ctx);
 }
 
-/* Classes are the names of folders, so pictures are not decoded to count them: here they are none. Parts of a split count their own. */
+/* Classes are the names of folders, so pictures are not decoded to count them: here they are none. Parts of
+ * a split count their own. */
 static void test_classes_are_counted_without_decoding(void **state) {
     an_context *ctx = new_context();
     an_dataset *d = NULL, *parts[2] = {NULL, NULL};

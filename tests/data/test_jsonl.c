@@ -1,4 +1,5 @@
-/* JSON lines: columns by name, nested and in lists, classes by number and name; and what is wrong is found and named. */
+/* JSON lines: columns by name, nested and in lists, classes by number and name; and what is wrong is found and
+ * named. */
 #include "data/support.h"
 
 static an_jsonl_source source_of(const char *text) {

@@ -1,4 +1,5 @@
-/* The loader gives batches in order, the same ones for any number of threads, errors at their batch, and stops at any moment. */
+/* The loader gives batches in order, the same ones for any number of threads, errors at their batch,
+ * and stops at any moment. */
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -328,7 +329,8 @@ static void same_part(const an_batch *part, const an_batch *whole) {
     assert_memory_equal(part->fields[1], (float *)whole->fields[1] + first, (size_t)n * sizeof(float));
 }
 
-/* Loaders of some of the leaves have together what a loader of all has: in short steps, in those with empty leaves, and where the table changes the batch. */
+/* Loaders of some of the leaves have together what a loader of all has: in short steps, in those with empty leaves,
+ * and where the table changes the batch. */
 static void test_parts_are_the_whole(void **state) {
     enum { SAMPLES = 317, LEAVES = 5, EPOCHS = 4 }; /* steps of 105, 35 and 70 samples, and of 2 */
     static const an_accumulate_entry table[] = {{0, 15}, {1, 5}, {2, 10}};

@@ -1,4 +1,5 @@
-/* Megatron's indexed files: tokens of every type, borders of documents, and an index of which no byte is taken on trust. */
+/* Megatron's indexed files: tokens of every type, borders of documents, and an index of which no byte is taken on
+ * trust. */
 #include "data/support.h"
 
 enum { SEQUENCES = 4, BORDERS = 5, HEADER = 34 };
@@ -133,7 +134,8 @@ static void test_wrong(void **state) {
     for (size_t cut = 0; cut < 2 * TOKENS; cut++) assert_int_equal(create(ctx, INDEX, cut), AN_ERR_PARSE);
     assert_int_equal(create(ctx, INDEX + 1, 2 * TOKENS), AN_ERR_PARSE);
     assert_int_equal(create(ctx, INDEX, 2 * TOKENS + 1), AN_ERR_PARSE);
-    /* Every byte changed: only the type of tokens, and borders that stay in order, leave something that could be meant. */
+    /* Every byte changed: only the type of tokens, and borders that stay in order, leave something that could be
+     * meant. */
     for (size_t i = 0; i < INDEX; i++)
         for (int flip = 1; flip < 256; flip *= 2) {
             index_file[i] = (unsigned char)(index_file[i] ^ flip);

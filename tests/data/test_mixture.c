@@ -1,4 +1,5 @@
-/* Mixtures: shares hold from the start to any place, nothing is skipped or repeated, and any sample is found without the others. */
+/* Mixtures: shares hold from the start to any place, nothing is skipped or repeated, and any sample is
+ * found without the others. */
 #include "data/support.h"
 
 enum { MOST_SOURCES = 11 };

@@ -1,4 +1,5 @@
-/* Mixup: shares have the distribution that is asked for, partners are other samples, and both are the same whenever they are asked for. */
+/* Mixup: shares have the distribution that is asked for, partners are other samples, and both are the same
+ * whenever they are asked for. */
 #include "data/mixup.h"
 
 #include <math.h>
@@ -37,7 +38,8 @@ static double cubic(double x) {
     return x * x * (3 - 2 * x);
 }
 
-/* The largest distance between the two distribution functions (Kolmogorov and Smirnov); it is larger in 1 of 10^4 cases. */
+/* The largest distance between the two distribution functions (Kolmogorov and Smirnov); it is larger in 1 of 10^4
+ * cases. */
 static void test_distribution(void **state) {
     static const struct {
         double alpha;

@@ -1,4 +1,5 @@
-/* Arrays of NumPy: every type and order, plain and in ZIP files, stored and deflated; and no header that lies gets through. */
+/* Arrays of NumPy: every type and order, plain and in ZIP files, stored and deflated; and no header that lies gets
+ * through. */
 #include "data/support.h"
 
 static unsigned char file[1 << 16];

@@ -1,5 +1,5 @@
-/* Pairs of answers: each is what a record of its own would be, but for what is learned; cutting, and what is refused. tests/open/test_dpo.c has crafted
- * lines. */
+/* Pairs of answers: each is what a record of its own would be, but for what is learned; cutting, and what is refused.
+ * tests/open/test_dpo.c has crafted lines. */
 #include "anneal/chat.h"
 #include "anneal/text.h"
 #include "data/support.h"

@@ -1,4 +1,5 @@
-/* Sentences with classes: tokens as transformers gives them and cuts them (tests/golden/make-finetune), padding, and what is refused. */
+/* Sentences with classes: tokens as transformers gives them and cuts them (tests/golden/make-finetune),
+ * padding, and what is refused. */
 #include "anneal/text.h"
 #include "base/text/json.h"
 #include "data/support.h"
@@ -91,7 +92,8 @@ static void as_transformers(void **state) {
         strstr(an_dataset_notice(d), "sentences.jsonl: 4 of 7 records (57.1%) are longer than 16 tokens and were cut"));
     for (int64_t i = 0; i < RECORDS; i++) check_sample(d, i, &records[i], LENGTH);
 
-    /* the last two records have two of three classes, and are numbered alike; samples are as long as the longest, or as is asked for */
+    /* the last two records have two of three classes, and are numbered alike; samples are as long as the
+     * longest, or as is asked for */
     s.begin = 5.0 / RECORDS;
     s.like = d;
     OK(ctx, an_dataset_create_sentences(&other, ctx, &s));

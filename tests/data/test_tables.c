@@ -1,5 +1,5 @@
-/* Tables as people have them: names of classes, categories, missing cells, columns by pattern, several files; and the encoding that
- * makes other tables mean the same. */
+/* Tables as people have them: names of classes, categories, missing cells, columns by pattern, several files; and the
+ * encoding that makes other tables mean the same. */
 #include <math.h>
 
 #include "data/encoding.h"
@@ -72,7 +72,8 @@ static void test_names_of_classes(void **state) {
     an_field field;
     an_field_init(&field, sizeof field);
     (void)state;
-    /* The numbering is that of the sorted names, whatever the order of rows; bytes are compared, so capitals go first. */
+    /* The numbering is that of the sorted names, whatever the order of rows; bytes are compared, so capitals go
+     * first. */
     an_csv_source source = table_of("x,kind\n1,setosa\n2,virginica\n3,\"a \"\"b\"\"\"\n4,Zebra\n5,setosa\n");
     source.classes = true;
     an_dataset *d = open_table(ctx, &source);

@@ -1,4 +1,5 @@
-/* Text by bytes and by characters: samples follow each other, the vocabulary is the whole file's, and what is no UTF-8 has a place. */
+/* Text by bytes and by characters: samples follow each other, the vocabulary is the whole file's, and what
+ * is no UTF-8 has a place. */
 #include "data/support.h"
 
 static an_text_source text_of(const char *path, an_text_tokens tokens, int64_t context) {

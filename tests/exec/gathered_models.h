@@ -10,8 +10,9 @@ static inline an_value matmul(an_graph *g, an_value a, an_value b) {
     return an_product(g, a, b, false, false);
 }
 
-/* Views of weights, and views of those, that forward and backward share; a weight that blocks share; frozen ones; one that nothing reads, one that no gradient reaches, one that is handed out; a
- * scalar; sizes that fill pages and sizes that do not. */
+/* Views of weights, and views of those, that forward and backward share; a weight that blocks share; frozen ones;
+ * one that nothing reads, one that no gradient reaches, one that is handed out; a scalar; sizes that fill
+ * pages and sizes that do not. */
 static inline an_status build_odd(an_graph **graph, an_context *ctx) {
     enum { WIDTH = 32 };
     an_graph *g = NULL;

@@ -1,5 +1,5 @@
-/* The device seam: nobody but kernels and copies touches tensor memory. tests/run/test_device.c has whole runs, and a device with kernels of its
- * own. */
+/* The device seam: nobody but kernels and copies touches tensor memory. tests/run/test_device.c has whole runs, and a
+ * device with kernels of its own. */
 #include "support/poisoned_device.h"
 
 /* Trains a little on a device; returns the bits of all weights and losses. */

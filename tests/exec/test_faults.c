@@ -1,5 +1,6 @@
-/* The n-th allocation fails, for every n, while an MLP is built, planned and run twice: a clean error each time, no leak,
- * no crash. In a build where MALLOC_IS_WRAPPED every malloc of the library fails in turn, not only those of the context. */
+/* The n-th allocation fails, for every n, while an MLP is built, planned and run twice: a clean error each
+ * time, no leak, no crash. In a build where MALLOC_IS_WRAPPED every malloc of the library fails in turn,
+ * not only those of the context. */
 #include "support/support.h"
 
 static an_status run_twice(an_context *ctx, bool *ran) {

@@ -1,5 +1,5 @@
-/* Fusion changes memory and time and nothing else: losses and gradients have the bits of the parts, in every precision, in
- * training and evaluation, also where a loss has more rows than a chunk. */
+/* Fusion changes memory and time and nothing else: losses and gradients have the bits of the parts, in every precision,
+ * in training and evaluation, also where a loss has more rows than a chunk. */
 #include "exec/recompute_models.h"
 #include "kernels/product/loss.h"
 

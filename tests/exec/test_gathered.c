@@ -1,6 +1,7 @@
-/* Programs for ranks that have pieces: weights are gathered region by region, and gradients leave unit by unit. Here one process plays all others: a hook fills the roots of a region
- * from a whole store, and another takes the gradients of a unit. What is computed has the bits of the ordinary plan; nothing is read before it has arrived or written after it has left; and nothing
- * of the program's own store is read or written. */
+/* Programs for ranks that have pieces: weights are gathered region by region, and gradients leave unit by unit. Here
+ * one process plays all others: a hook fills the roots of a region from a whole store, and another takes the gradients
+ * of a unit. What is computed has the bits of the ordinary plan; nothing is read before it has arrived or written
+ * after it has left; and nothing of the program's own store is read or written. */
 #include "exec/program.h"
 #include "exec/recompute_models.h"
 #include "gathered_models.h"
@@ -297,7 +298,8 @@ static void test_gpt(void **state) {
         for (int m = 0; m < 3; m++)
             for (int unfused = 0; unfused < 2; unfused++)
                 for (an_shard shard = AN_SHARD_GRADIENTS; shard <= AN_SHARD_HYBRID; shard++) {
-#ifdef ANNEAL_SANITIZED /* which looks at accesses, and not at bits: any two of the four, and not all four, with each other */
+#ifdef ANNEAL_SANITIZED
+                    /* It looks at accesses, and not at bits: any two of the four, and not all four, with each other. */
                     if ((p + m + unfused + (int)shard) % 3 != 0) continue;
 #endif
                     trials[count++] =
@@ -379,7 +381,8 @@ static int64_t pages_of(const an_plan *plan, an_form form, an_weight_kind kind) 
     return pages;
 }
 
-/* The table is gathered for the embedding and for the head; the last block stays from forward to backward; every other block is gathered twice. No more than twice the model moves. */
+/* The table is gathered for the embedding and for the head; the last block stays from forward to backward; every
+ * other block is gathered twice. No more than twice the model moves. */
 static void test_regions(void **state) {
     (void)state;
     static const an_recompute modes[] = {AN_RECOMPUTE_NONE, AN_RECOMPUTE_BLOCK};
@@ -408,7 +411,8 @@ static int64_t region_of(const an_node *gather) {
     return *(const int64_t *)an_node_attribute(gather, "region", AN_ATTRIBUTE_INT);
 }
 
-/* While a region is on its way, something is computed with the weights of others; a larger one that is let go meanwhile is not in memory with it. */
+/* While a region is on its way, something is computed with the weights of others; a larger one that is let go
+ * meanwhile is not in memory with it. */
 static void check_prefetch(const an_graph *g) {
     const an_shard_plan *s = g->shard;
     int64_t readers[64] = {0}, posted[64]; /* since the region was posted; the count when it was */
@@ -452,7 +456,8 @@ static void test_prefetch(void **state) {
     }
 }
 
-/* A root of weights is let go before the next but one is gathered; the gradient of the tied table lives from the head to the end, by a name. */
+/* A root of weights is let go before the next but one is gathered; the gradient of the tied table lives from the
+ * head to the end, by a name. */
 static void test_lives(void **state) {
     (void)state;
     wide w = open_wide(&(trial){.shard = AN_SHARD_FULL});

@@ -1,5 +1,5 @@
-/* GPT-2 124M: what the plan says is what is allocated, to the byte, and what the process takes beyond its start is within
- * 2 % of it. One whole forward and backward. */
+/* GPT-2 124M: what the plan says is what is allocated, to the byte, and what the process takes beyond its start is
+ * within 2 % of it. One whole forward and backward. */
 #include <sys/resource.h>
 
 #include "anneal/models.h"

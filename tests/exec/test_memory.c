@@ -1,4 +1,5 @@
-/* Memory is known before it is used: what is allocated is what was planned, to the byte, and a step allocates nothing. */
+/* Memory is known before it is used: what is allocated is what was planned, to the byte, and a step allocates
+ * nothing. */
 #include "anneal/models.h"
 #include "anneal/plan.h"
 #include "support/support.h"

@@ -1,4 +1,5 @@
-/* A parameter store in pieces: what ranks own together is the whole store, bit for bit; what is there is what was planned, to the byte; what is not cannot be reached. */
+/* A parameter store in pieces: what ranks own together is the whole store, bit for bit; what is there is what was
+ * planned, to the byte; what is not cannot be reached. */
 #include "base/device.h"
 #include "exec/params.h"
 #include "exec/program.h"
@@ -81,7 +82,8 @@ static void compare_page(const void *a, const void *b, int64_t page, size_t page
 
 /* ---- the same bits ---- */
 
-/* Masters have their values wherever they are; low copies where the rank owns them, and are zeros elsewhere until they are gathered. */
+/* Masters have their values wherever they are; low copies where the rank owns them, and are zeros elsewhere
+ * until they are gathered. */
 static void check_pages(const model *m, const part *r, int *owners) {
     static const char zeros[AN_PAGE * sizeof(double)];
     const size_t f32 = AN_PAGE * sizeof(float), low = AN_PAGE * an_dtype_size(m->plan->low);
@@ -142,7 +144,8 @@ static void check_share(const part *r, const an_flat_sizes *sizes, an_flat flat,
     const int64_t page = sysconf(_SC_PAGESIZE), ranks = r->shards->ranks,
                   whole = an_params_buffer_bytes(sizes, NULL, flat, dtype),
                   bytes = an_params_buffer_bytes(sizes, &r->pieces, flat, dtype);
-    /* A page of the grid more or less, and half pages of the system at both ends where a page of the grid is smaller. */
+    /* A page of the grid more or less, and half pages of the system at both ends where a page of the grid is
+     * smaller. */
     const int64_t grid = AN_PAGE * (int64_t)an_dtype_size(dtype), most = grid < page ? 2 * page : grid;
     if (llabs(bytes - whole / ranks) > r->shards->unit_count * most)
         fail_msg("rank %d of %d has %lld bytes of %lld", r->shards->rank, r->shards->ranks, (long long)bytes,
@@ -186,7 +189,8 @@ static void test_planned_is_allocated(void **state) {
     }
 }
 
-/* What each strategy must have, said once more: the pages that a rank owns, and those of parameters that are read in this type. */
+/* What each strategy must have, said once more: the pages that a rank owns, and those of parameters
+ * that are read in this type. */
 static void test_what_is_where(void **state) {
     (void)state;
     enum { OWN, ALL, READ, OWN_OR_READ };

@@ -1,4 +1,5 @@
-/* The nodes of a plan: together they have the parameters and the cost of the whole, and each knows the layer that it belongs to. */
+/* The nodes of a plan: together they have the parameters and the cost of the whole, and each knows the
+ * layer that it belongs to. */
 #include <math.h>
 #include <string.h>
 

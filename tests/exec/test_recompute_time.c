@@ -1,5 +1,5 @@
-/* Recompute costs the time that the plan predicts: a GPT in f32 and bf16, in the modes and in budgets of 100 %, 60 % and 40 %
- * of the activations, each run in turn with the program that recomputes nothing. */
+/* Recompute costs the time that the plan predicts: a GPT in f32 and bf16, in the modes and in budgets of 100 %, 60 %
+ * and 40 % of the activations, each run in turn with the program that recomputes nothing. */
 #include <time.h>
 
 #include "exec/recompute_models.h"

@@ -1,4 +1,5 @@
-/* Products that round what they multiply blocks of q8_0 by: the same bits at every level of instructions, fused with what follows and alone, for any precision; and where rounding is not possible, the reason. */
+/* Products that round what they multiply blocks of q8_0 by: the same bits at every level of instructions, fused with
+ * what follows and alone, for any precision; and where rounding is not possible, the reason. */
 #include "base/float16.h"
 #include "exec/program.h"
 #include "pass/frozen.h"

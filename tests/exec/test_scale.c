@@ -1,5 +1,5 @@
-/* It scales to real graphs: building and planning are near linear in nodes, GPT-2 is planned in no time, and a graph of a
- * million nodes within a minute. Limits in seconds are those the project promises; the rest are ratios. */
+/* It scales to real graphs: building and planning are near linear in nodes, GPT-2 is planned in no time, and a graph of
+ * a million nodes within a minute. Limits in seconds are those the project promises; the rest are ratios. */
 #include <time.h>
 
 #include "anneal/models.h"
@@ -8,7 +8,8 @@
 #include "pass/pass.h"
 #include "support/support.h"
 
-/* What this process used, whatever else the machine does: planning takes one thread, so on a quiet machine that is the time it takes. */
+/* What this process used, whatever else the machine does: planning takes one thread, so on a quiet machine
+ * that is the time it takes. */
 static double processor(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -109,9 +110,9 @@ static void test_passes_are_near_linear(void **state) {
         const char *name = k ? an_pass_table[k - 1].name : "build";
         print_message("           %-10s %8.0f %8.0f %8.0f\n", name, 1e9 * best[0][k], 1e9 * best[1][k],
                       1e9 * best[2][k]);
-        /* Four times the nodes: a quadratic pass would take four times as long for each, and microseconds. 12 blocks fit in
-         * a cache and 48 may, so linear growth is judged from 48 to 192, and what takes no longer than a few misses of the
-         * cache is not judged at all. */
+        /* Four times the nodes: a quadratic pass would take four times as long for each, and microseconds. 12 blocks
+         * fit in a cache and 48 may, so linear growth is judged from 48 to 192, and what takes no longer than a few
+         * misses of the cache is not judged at all. */
         if (best[2][k] > 2.5 * best[1][k] && best[2][k] > 500e-9)
             fail_msg("%s takes %.1f times as long for a node at 192 blocks as at 48", name, best[2][k] / best[1][k]);
     }

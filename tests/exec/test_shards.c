@@ -1,4 +1,5 @@
-/* The ownership map: pieces are a partition of every unit, whatever the number of ranks; what forms read is found, through views too. */
+/* The ownership map: pieces are a partition of every unit, whatever the number of ranks; what forms read is
+ * found, through views too. */
 #include "exec/plan.h"
 #include "exec/shards.h"
 #include "ir/graph.h"
@@ -157,7 +158,8 @@ static void test_find_and_have(void **state) {
 
 /* ---- units ---- */
 
-/* The map has these units, and a plan of several ranks that is made for them exchanges as many, and the table's second gradient. */
+/* The map has these units, and a plan of several ranks that is made for them exchanges as many, and the
+ * table's second gradient. */
 static void expect_units(const model *m, int64_t min_elements, int count, const char *const *names) {
     an_shards *s = map_of(m, 2, 1, min_elements);
     if (s->unit_count != count) fail_msg("%d units, not %d", s->unit_count, count);

@@ -1,5 +1,6 @@
-/* Fuzzes data for fine-tuning: texts, prompts with completions, conversations in each template, and (if the file begins with a space) pairs of answers, as lines of JSON. The whole input is a chat template too, which is recognized or refused, and a message, whose
- * tokens never have a special token but those of the template. */
+/* Fuzzes data for fine-tuning: texts, prompts with completions, conversations in each template, and (if the file begins
+ * with a space) pairs of answers, as lines of JSON. The whole input is a chat template too, which is recognized or
+ * refused, and a message, whose tokens never have a special token but those of the template. */
 #include "fuzz_data.h"
 
 #include "anneal/chat.h"

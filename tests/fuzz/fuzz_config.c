@@ -1,7 +1,7 @@
 /* Fuzzes configs: a text, and after each of the first MOST_SETTINGS bytes 0xff a setting. What is wrong is refused
- * with a place and without a leak; what is right is written, read and written again to the same text, also with remarks. That
- * costs many times what reading does, so that one input in SHARE has it, chosen by its bytes, and those with which a process
- * begins: seeds, and an input that is tried alone. */
+ * with a place and without a leak; what is right is written, read and written again to the same text, also with
+ * remarks. That costs many times what reading does, so that one input in SHARE has it, chosen by its bytes, and those
+ * with which a process begins: seeds, and an input that is tried alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

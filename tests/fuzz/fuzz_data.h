@@ -1,5 +1,5 @@
-/* What fuzzers of data files share: a file without a disk, and what must hold of any dataset and of any refusal. The first byte of an
- * input chooses options, the rest is the file. */
+/* What fuzzers of data files share: a file without a disk, and what must hold of any dataset and of any refusal. The
+ * first byte of an input chooses options, the rest is the file. */
 #ifndef TESTS_FUZZ_FUZZ_DATA_H
 #define TESTS_FUZZ_FUZZ_DATA_H
 
@@ -22,8 +22,8 @@ __attribute__((noreturn)) static inline void broken(const char *what) {
     abort();
 }
 
-/* One large block is kept, and nobody may touch it meanwhile: a sanitizer would get each from the system and give it back, which
- * costs more than a run. */
+/* One large block is kept, and nobody may touch it meanwhile: a sanitizer would get each from the system and give it
+ * back, which costs more than a run. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #include <sanitizer/asan_interface.h>
@@ -76,7 +76,8 @@ static inline void need_context(void) {
     if (!context && an_context_create(&context, &options)) abort();
 }
 
-/* A file without a name, opened by its descriptor's path like any other. Each fuzzer has few of them, which are written anew for each input. */
+/* A file without a name, opened by its descriptor's path like any other. Each fuzzer has few of them, which are
+ * written anew for each input. */
 typedef struct memory_file {
     int descriptor; /* 0: not there yet */
     char path[64];
@@ -106,8 +107,9 @@ static inline void fill_compressed(memory_file *file, const void *bytes, size_t 
     deflateEnd(&z);
 }
 
-/* Fills the file as the lowest bit of the options says; gives whether it is compressed. As that costs more than the reading, one
- * input in SHARE is, chosen by its bytes, and those with which a process begins: seeds, and an input that is tried alone. */
+/* Fills the file as the lowest bit of the options says; gives whether it is compressed. As that costs more than
+ * the reading, one input in SHARE is, chosen by its bytes, and those with which a process begins: seeds, and
+ * an input that is tried alone. */
 static inline bool fill_either(memory_file *file, int options, const uint8_t *bytes, size_t size) {
     enum { SHARE = 8, FIRST = 64 };
     static int count;

@@ -1,5 +1,6 @@
-/* Fuzzes GGUF. A refusal names the file, takes no memory beyond six times the file and leaves none; what is opened is read to its last element. The first byte of an input is
- * the number of zeros behind the rest, in units of 16, so that tensors need not be written out. */
+/* Fuzzes GGUF. A refusal names the file, takes no memory beyond six times the file and leaves none; what is opened is
+ * read to its last element. The first byte of an input is the number of zeros behind the rest, in units of 16, so
+ * that tensors need not be written out. */
 #include "fuzz_data.h"
 
 #include "base/context.h"

@@ -1,5 +1,6 @@
-/* Fuzzes model.safetensors.index.json: the input is the index of a folder with two good files and a bad one. A refusal names the folder, takes no memory beyond the index and its files and leaves none; what is
- * opened has the tensors of the files that the index names, each of which can be read. */
+/* Fuzzes model.safetensors.index.json: the input is the index of a folder with two good files and a bad one. A refusal
+ * names the folder, takes no memory beyond the index and its files and leaves none; what is opened has the tensors
+ * of the files that the index names, each of which can be read. */
 #include "fuzz_data.h"
 
 #include <fcntl.h>

@@ -1,5 +1,6 @@
-/* Fuzzes JSON: a text is skipped as a whole, and walked with the readers of values. What is taken lies within the text, strings are
- * valid, kinds of numbers agree, and so do both ways; what is written again has the same bits. What is refused has a place. */
+/* Fuzzes JSON: a text is skipped as a whole, and walked with the readers of values. What is taken lies within the
+ * text, strings are valid, kinds of numbers agree, and so do both ways; what is written again has the same bits.
+ * What is refused has a place. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* Fuzzes manifests of checkpoints. The first byte of an input chooses: 0, the rest is a manifest as it is; else the rest is one up to its
- * hash, and the hash is put behind it, so that the fuzzer gets past it. A refusal names the file, takes no memory beyond twice the text
- * and leaves none; what is accepted keeps every rule of docs/checkpoint-format.md, and written again it says the same. */
+/* Fuzzes manifests of checkpoints. The first byte of an input chooses: 0, the rest is a manifest as it is; else the
+ * rest is one up to its hash, and the hash is put behind it, so that the fuzzer gets past it. A refusal names the file,
+ * takes no memory beyond twice the text and leaves none; what is accepted keeps every rule of
+ * docs/checkpoint-format.md, and written again it says the same. */
 #include "fuzz_data.h"
 
 #include <xxhash.h>

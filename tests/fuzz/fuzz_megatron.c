@@ -1,7 +1,9 @@
-/* Fuzzes Megatron's index with tokens that fit it or do not: after the options, two bytes say how many bytes the tokens have. */
+/* Fuzzes Megatron's index with tokens that fit it or do not: after the options, two bytes say how
+ * many bytes the tokens have. */
 #include "fuzz_data.h"
 
-/* The paths of a prefix must end in .bin and .idx, so they are links to files in memory, in a folder that goes with the process. */
+/* The paths of a prefix must end in .bin and .idx, so they are links to files in memory, in a folder
+ * that goes with the process. */
 static memory_file index_file, tokens_file;
 static char folder[] = "/tmp/fuzz_megatron.XXXXXX", prefix[64], index_path[80], tokens_path[80];
 

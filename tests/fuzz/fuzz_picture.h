@@ -1,5 +1,5 @@
-/* What fuzzers of pictures share: a file is measured and decoded twice, and made small; the first byte chooses the size. The file itself
- * begins as one of its kind does, whatever the input is, so that none is wasted. */
+/* What fuzzers of pictures share: a file is measured and decoded twice, and made small; the first byte chooses the
+ * size. The file itself begins as one of its kind does, whatever the input is, so that none is wasted. */
 #ifndef TESTS_FUZZ_FUZZ_PICTURE_H
 #define TESTS_FUZZ_FUZZ_PICTURE_H
 

@@ -1,7 +1,7 @@
 /* Fuzzes what comes behind the text form: inference, passes, plan, program, kernels. A graph that could be read is
  * verified, planned for small symbols (seldom for huge ones) in every form that it has and, if that is little work, run
- * at its largest sizes and at smaller ones, on inputs that are tame or wild. All of it ends in a status. What runs gives
- * the same bits whatever the arena held before, in exactly the bytes that the plan promised. */
+ * at its largest sizes and at smaller ones, on inputs that are tame or wild. All of it ends in a status. What runs
+ * gives the same bits whatever the arena held before, in exactly the bytes that the plan promised. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Fuzzes what published models say about themselves. The first byte of an input chooses by its lowest two bits: 0, the rest is a config.json; 1 or 3, a GGUF file; 2, a generation_config.json. A refusal
- * names the file and leaves no memory; what is taken can be built, or is refused by the builder. Settings that are taken are in their ranges. */
+/* Fuzzes what published models say about themselves. The first byte of an input chooses by its lowest two bits: 0, the
+ * rest is a config.json; 1 or 3, a GGUF file; 2, a generation_config.json. A refusal names the file and leaves no
+ * memory; what is taken can be built, or is refused by the builder. Settings that are taken are in their ranges. */
 #include "fuzz_data.h"
 
 #include "base/context.h"

@@ -1,6 +1,7 @@
-/* Fuzzes safetensors. A refusal names the file and a place, takes no memory beyond twice the file and leaves none; what is opened is read
- * to its last byte, covers its data exactly, and written again has the same tensors. The first byte of an input chooses: 0, the rest is
- * a file; else the length is put before the rest, and the number of bytes of data is the byte's, so that headers need not be counted. */
+/* Fuzzes safetensors. A refusal names the file and a place, takes no memory beyond twice the file and leaves none; what
+ * is opened is read to its last byte, covers its data exactly, and written again has the same tensors. The first byte
+ * of an input chooses: 0, the rest is a file; else the length is put before the rest, and the number of bytes of
+ * data is the byte's, so that headers need not be counted. */
 #include "fuzz_data.h"
 
 #include "base/context.h"

@@ -1,6 +1,7 @@
-/* Fuzzes tokenizers: the bytes before the first NUL are a tokenizer.json, and those behind it a text for it. A refusal names the file and leaves no memory. What is taken encodes
- * any text, twice with the same result, to ids of its vocabulary, and decodes them as a whole and as a stream.
- * Normalizers make of a text at most 32 times as much and 4,096 bytes, of which a template has 64 copies. */
+/* Fuzzes tokenizers: the bytes before the first NUL are a tokenizer.json, and those behind it a text for it. A refusal
+ * names the file and leaves no memory. What is taken encodes any text, twice with the same result, to ids of its
+ * vocabulary, and decodes them as a whole and as a stream. Normalizers make of a text at most 32 times as much and
+ * 4,096 bytes, of which a template has 64 copies. */
 #include "fuzz_data.h"
 #include "fuzz_peak.h"
 
@@ -48,8 +49,8 @@ static void encode(const an_tokenizer *t, const char *text, size_t length) {
         const an_status of_pair = an_encoder_run(two, text, length, &options, &b, &m);
         if (of_pair != AN_OK && of_pair != AN_ERR_UNSUPPORTED) broken("a pair that cannot be encoded");
     } else if (status != AN_ERR_UNSUPPORTED || !*an_encoder_error(one)) {
-        broken(
-            "an error of a strange kind"); /* but for a pattern that takes too many steps, or a text that becomes too long */
+        /* A pattern may take too many steps, and a text may become too long. */
+        broken("an error of a strange kind");
     }
     an_encoder_destroy(&one);
     an_encoder_destroy(&two);

@@ -1,11 +1,12 @@
-/* Mutations for what comes behind the text form. Random lines are nearly always refused, so half of all mutations grow a
- * graph that can be read: nodes with random inputs and attributes are tried until inference takes one, and the graph is
- * printed again. The others change single words of the text, or leave it to mutate_text.c, so that wrong graphs do not die
- * out. */
+/* Mutations for what comes behind the text form. Random lines are nearly always refused, so half of all mutations grow
+ * a graph that can be read: nodes with random inputs and attributes are tried until inference takes one, and the graph
+ * is printed again. The others change single words of the text, or leave it to mutate_text.c, so that wrong graphs do
+ * not die out. */
 #include <stdlib.h>
 
 #define LLVMFuzzerCustomMutator mutate_text
-#include "mutate_text.c" // NOLINT(bugprone-suspicious-include): libFuzzer takes one mutator by name, and this one wraps it
+// NOLINTNEXTLINE(bugprone-suspicious-include): libFuzzer takes one mutator by name, and this one wraps it
+#include "mutate_text.c"
 #undef LLVMFuzzerCustomMutator
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);

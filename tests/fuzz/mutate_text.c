@@ -1,6 +1,6 @@
 /* Mutations that know the text form: lines are written, doubled, moved and dropped, so that the fuzzer gets past the
- * grammar and into the ops. Nodes are made from the table of ops, so a new op is fuzzed without a change here. Half of all
- * mutations are left to libFuzzer's own, which knows bytes. */
+ * grammar and into the ops. Nodes are made from the table of ops, so a new op is fuzzed without a change here. Half of
+ * all mutations are left to libFuzzer's own, which knows bytes. */
 #include <stdio.h>
 #include <string.h>
 

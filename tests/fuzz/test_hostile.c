@@ -1,5 +1,5 @@
-/* What a hostile graph may do beyond the text form, and the sentence that it gets. Fuzzing found these, or reading for it;
- * their twins in corpus/plan are replayed under a device that lets a kernel touch its operands only. */
+/* What a hostile graph may do beyond the text form, and the sentence that it gets. Fuzzing found these, or reading for
+ * it; their twins in corpus/plan are replayed under a device that lets a kernel touch its operands only. */
 #include "support/support.h"
 
 /* Where it ends. */

@@ -1,5 +1,5 @@
-/* Reads golden files: cases, each a graph and named arrays that PyTorch made. case.py says what is in them and what the roles
- * mean. */
+/* Reads golden files: cases, each a graph and named arrays that PyTorch made. case.py says what is in them and what the
+ * roles mean. */
 #ifndef GOLDEN_H
 #define GOLDEN_H
 
@@ -27,8 +27,8 @@ typedef struct golden_case {
 /* Opens a file of cases; NULL if there is none, or if it begins otherwise. Close it with fclose. */
 FILE *golden_open(const char *path);
 
-/* The next case of the file. False at its end, with `*wrong` NULL, or where it is damaged, with `*wrong` saying how; there is
- * nothing to release then. */
+/* The next case of the file. False at its end, with `*wrong` NULL, or where it is damaged, with `*wrong` saying how;
+ * there is nothing to release then. */
 bool golden_read(golden_case *c, FILE *file, const char **wrong);
 void golden_release(golden_case *c);
 

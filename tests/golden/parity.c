@@ -17,7 +17,8 @@ static const char *const kind_names[] = {"loss", "gradient", "output"};
 static const char *const precision_names[] = {"f32", "f64", "bf16"};
 static const double limits[PRECISIONS][KINDS] = {{1e-6, 1e-5, 1e-5}, {1e-12, 1e-12, 1e-12}, {1e-2, 5e-2, 2e-2}};
 static const double part_of_all = 1e-4;
-/* A gradient whose terms cancel is the rounding of its terms: a bias of keys shifts all scores of a query alike, so its gradient is 0. */
+/* A gradient whose terms cancel is the rounding of its terms: a bias of keys shifts all scores of a query
+ * alike, so its gradient is 0. */
 static const double cancelled = 1e-12, part_if_cancelled = 1e-2;
 
 void parity_fail(const test *t, const char *format, ...) {

@@ -1,5 +1,5 @@
-/* Parity with PyTorch: what test_golden and test_golden_leaves share. A case of data/ (golden.h) becomes a program, and its losses,
- * gradients and outputs are held to PyTorch's. */
+/* Parity with PyTorch: what test_golden and test_golden_leaves share. A case of data/ (golden.h) becomes a program, and
+ * its losses, gradients and outputs are held to PyTorch's. */
 #ifndef GOLDEN_PARITY_H
 #define GOLDEN_PARITY_H
 
@@ -39,9 +39,9 @@ typedef struct test {
     double all_gradients;
 } test;
 
-/* Runs a program over all cases whose names begin with one of its arguments, or all if it has none: `run` in each precision, and
- * then `end`, with `all` if these were all cases. With --refuse in front, every expected number is changed a little, and everything must
- * fail. Returns what main does. */
+/* Runs a program over all cases whose names begin with one of its arguments, or all if it has none: `run` in each
+ * precision, and then `end`, with `all` if these were all cases. With --refuse in front, every expected number is
+ * changed a little, and everything must fail. Returns what main does. */
 int parity_main(int count, char **arguments, void (*run)(test *t), void (*end)(session *s, bool all));
 
 void parity_fail(const test *t, const char *format, ...) AN_PRINTF(2, 3);

@@ -1,16 +1,18 @@
-/* Steps that are cut into leaves, compared with PyTorch: the summed gradients of every case of data/ whose batch is a symbol.
+/* Steps that are cut into leaves, compared with PyTorch: the summed gradients of every case of data/ whose batch is a
+ * symbol.
  *
  *     test_golden_leaves                 every such case
  *     test_golden_leaves leaves. gpt2.   those whose names begin so
  *     test_golden_leaves --refuse [...]  every expected number changed a little: everything must fail
  *
- * The number of leaves goes from 1 to 64: even, uneven, and more of them than samples. For each, micro-batches of one leaf, of four
- * and of all leaves, fused and not, on one to three threads, with kernels that add by leaves and without, must have the same
- * bits; PyTorch's gradients must be met by these, and by leaves that are cut into micro-batches. Levels of instructions
- * take turns.
+ * The number of leaves goes from 1 to 64: even, uneven, and more of them than samples. For each, micro-batches of one
+ * leaf, of four and of all leaves, fused and not, on one to three threads, with kernels that add by leaves and without,
+ * must have the same bits; PyTorch's gradients must be met by these, and by leaves that are cut into micro-batches.
+ * Levels of instructions take turns.
  *
- * The limits are those of test_golden. In f64 that is 1e-12 of a gradient's norm: sums of the 67 × 3 rows of the largest cases
- * are off by a few roundings of 1.1e-16, whatever their order, while one row that is left out, or taken twice, is about 1e-2.
+ * The limits are those of test_golden. In f64 that is 1e-12 of a gradient's norm: sums of the 67 × 3 rows of the
+ * largest cases are off by a few roundings of 1.1e-16, whatever their order, while one row that is left out, or taken
+ * twice, is about 1e-2.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -35,8 +37,8 @@ typedef struct way {
 } way;
 
 enum { ALL = 64 };
-/* The others must have the bits of the first, but for those in parts. Kernels without `by_leaves` are the portable ones, so they
- * are compared in f64, where no others apply. */
+/* The others must have the bits of the first, but for those in parts. Kernels without `by_leaves` are the portable
+ * ones, so they are compared in f64, where no others apply. */
 static const way ways[] = {
     {.together = 1, .threads = 1},
     {.together = 4, .threads = 2, .fused = true},
@@ -47,7 +49,8 @@ static const way ways[] = {
     {.together = 1, .threads = 2, .fused = true, .part = 3},
 };
 
-/* How the samples are cut: evenly without a seed. Sanitizers and emulators take ten times as long, so they run some of these. */
+/* How the samples are cut: evenly without a seed. Sanitizers and emulators take ten times as long, so they run some
+ * of these. */
 static const struct {
     int64_t leaves;
     uint64_t seed;
@@ -98,8 +101,9 @@ static bool adds_by_leaves(const an_op *op) {
 
 /* ---- kernels without leaves ---- */
 
-/* Gives every op that adds by leaves its portable kernel once more, which says nothing of leaves, so that it runs once for each. A
- * program's kernel is not fused with others: where products have one, nothing is a product with its loss. */
+/* Gives every op that adds by leaves its portable kernel once more, which says nothing of leaves, so that
+ * it runs once for each. A program's kernel is not fused with others: where products have one, nothing
+ * is a product with its loss. */
 static bool hide_leaves(test *t, kernel_choice choice) {
     for (int i = 0; an_op_table[i]; i++) {
         const an_op *op = an_op_table[i];
@@ -294,8 +298,8 @@ static void run_case(test *t) {
     }
 }
 
-/* Every op whose kernels add by leaves must have done so in some case. Losses of each target are not added: the kernel is that of
- * their sum. */
+/* Every op whose kernels add by leaves must have done so in some case. Losses of each target are not added: the kernel
+ * is that of their sum. */
 static void check_ops(session *s, bool all) {
     for (int i = 0; all && an_op_table[i]; i++) {
         const an_op *op = an_op_table[i];

@@ -1,5 +1,5 @@
-/* A program outside the tree. It is compiled as C11 and, unchanged and without a cast, as C++17: it builds a model, plans
- * it, trains it a little and predicts. */
+/* A program outside the tree. It is compiled as C11 and, unchanged and without a cast, as C++17: it builds a model,
+ * plans it, trains it a little and predicts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -12,8 +12,8 @@
 
 /* ---- calls ---- */
 
-/* A call of attention and then of its gradient. q, k and v are views into one buffer, as a model's are, where there are as
- * many keys as queries; dst and gradients lie as (batch, tokens, heads, size). */
+/* A call of attention and then of its gradient. q, k and v are views into one buffer, as a model's are, where there are
+ * as many keys as queries; dst and gradients lie as (batch, tokens, heads, size). */
 typedef struct {
     an_dtype dtype;
     int64_t batch, heads, kv_heads, queries, keys, size, offset;

@@ -1,11 +1,11 @@
-/* Fast kernels of attention at sizes that checkops' small cases do not reach: many tiles, whole heads as tasks, views into
- * one buffer of q, k and v. Every kernel of every level that this machine has is asked. */
+/* Fast kernels of attention at sizes that checkops' small cases do not reach: many tiles, whole heads as tasks, views
+ * into one buffer of q, k and v. Every kernel of every level that this machine has is asked. */
 #include "kernels/attention_calls.h"
 
 /* ---- how right they are ---- */
 
-/* Errors of a tensor: the root of their mean square, as a part of that of what is right; and the largest, as a part of that
- * or of its own element, whichever is larger. */
+/* Errors of a tensor: the root of their mean square, as a part of that of what is right; and the largest, as a part of
+ * that or of its own element, whichever is larger. */
 typedef struct {
     double usual, largest;
 } errors;
@@ -31,9 +31,10 @@ static errors compare(const an_tensor *got, const an_tensor *want) {
     return (errors){sqrt(squares / sizes), largest};
 }
 
-/* In units of rounding: 2^-53, 2^-24, or 2^-9 of a bf16 output. Sums in f32 and f64 are of up to 1024 terms; the largest is
- * the largest of up to 65,536 elements. In bf16 the rounding of an output is most of its error; others are that of dst
- * before the gradient reads it and, on AMX, of probabilities and gradients of scores before they are summed. */
+/* In units of rounding: 2^-53, 2^-24, or 2^-9 of a bf16 output. Sums in f32 and f64 are of up to 1024
+ * terms; the largest is the largest of up to 65,536 elements. In bf16 the rounding of an output is most of
+ * its error; others are that of dst before the gradient reads it and, on AMX, of probabilities and
+ * gradients of scores before they are summed. */
 static const errors most_f32 = {20, 150}, most_bf16 = {2, 30};
 
 static operands *right[2]; /* in f64, by the portable kernel */
@@ -88,8 +89,8 @@ static void same_sample(const operands *a, int64_t sample_a, const operands *b, 
     }
 }
 
-/* In a large batch a task of the gradient is a whole head; alone, a sample is cut by tiles of queries and of keys. Three
- * heads share keys; a window and dropout are there. */
+/* In a large batch a task of the gradient is a whole head; alone, a sample is cut by tiles of queries and of keys.
+ * Three heads share keys; a window and dropout are there. */
 static void check_batch(an_context *ctx, int number, const char *name, an_dtype dtype) {
     const an_attention_attributes attributes = {true, 0.2, 150, 0.3, 77};
     const problem whole = {dtype, 16, 3, 1, 270, 270, 24, 0, attributes, 100, false};
@@ -142,8 +143,8 @@ static bool has_nan(const operands *o, int t) {
     return false;
 }
 
-/* Some queries at a time over a cache whose unused part is NaN, the forward op gives the bits of the sequence at once, and
- * gradients are numbers. */
+/* Some queries at a time over a cache whose unused part is NaN, the forward op gives the bits of the sequence at once,
+ * and gradients are numbers. */
 static void check_cache(an_context *ctx, int number, const char *name, an_dtype dtype) {
     static const int64_t counts[] = {1, 5, 64, 100};
     const problem whole = {dtype, 1, 2, 1, 300, 300, 48, 0, {.causal = true, .scale = 0.2}, 9, false};
@@ -208,8 +209,9 @@ static void test_levels(void **state) {
 
 /* ---- dropout ---- */
 
-/* With as many keys as elements, v the identity and all scores 0, dst shows which probabilities were dropped; in the
- * gradient of v, the gradient of dst being the identity, so does that. They are those that the portable kernel drops. */
+/* With as many keys as elements, v the identity and all scores 0, dst shows which probabilities were
+ * dropped; in the gradient of v, the gradient of dst being the identity, so does that. They are those
+ * that the portable kernel drops. */
 static void check_dropout(an_context *ctx, int number, const char *name, an_dtype dtype) {
     const int64_t tokens = AN_ATTENTION_HEAD;
     const an_attention_attributes attributes = {false, 1, 0, 0.4, -5};
@@ -243,8 +245,8 @@ static void test_dropout(void **state) {
 
 /* ---- scratch ---- */
 
-/* A kernel is chosen, and asked for its scratch, at the largest sizes; smaller ones, which may be cut in another way, must
- * do with it. */
+/* A kernel is chosen, and asked for its scratch, at the largest sizes; smaller ones, which may be cut in another way,
+ * must do with it. */
 static void check_scratch(an_context *ctx, int number, const char *name, an_dtype dtype) {
     const problem large = {dtype, 16, 4, 2, 300, 300, 64, 0, {.scale = 1}, 0, false};
     static const int64_t sizes[] = {1, 2, 63, 64, 65, 127, 129, 300};

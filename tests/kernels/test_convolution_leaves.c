@@ -150,8 +150,8 @@ static void test_portable(void **unused) {
 }
 
 #if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
-/* Where parts are of several sizes, or there are several slices and chains; the last ones have room for some leaves only,
- * or for none. */
+/* Where parts are of several sizes, or there are several slices and chains; the last ones have room for some leaves
+ * only, or for none. */
 static void check_large(const way *w) {
     static const problem large[] = {
         {300, 3, 6, 6, 20, 3, 1, 1, 1},  {61, 150, 4, 4, 200, 3, 1, 1, 1}, {40, 130, 3, 3, 16, 3, 1, 1, 1},

@@ -146,8 +146,8 @@ static void test_samples_in_batches_of_any_size(void **state) {
     }
 }
 
-/* More filters and channels than a slice has, whole slices and not; batches that parts and chains do not divide; windows
- * for which oneDNN wants more room than there is. */
+/* More filters and channels than a slice has, whole slices and not; batches that parts and chains do not divide;
+ * windows for which oneDNN wants more room than there is. */
 static void test_many_channels(void **state) {
     (void)state;
     static const problem wide[] = {

@@ -1,4 +1,5 @@
-/* max_pool and its gradient against the definition, bit for bit: ties, NaN, padding, windows that overlap, odd sizes. */
+/* max_pool and its gradient against the definition, bit for bit: ties, NaN, padding, windows that overlap, odd
+ * sizes. */
 #include "anneal/experimental.h"
 #include "kernels/pool/pool.h"
 #include "support/support.h"

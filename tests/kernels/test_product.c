@@ -1,5 +1,6 @@
-/* The product core, at every level of instructions: its bits are those of the rule in kernels/product/core.h, whatever the
- * sizes, layouts and threads; jobs that continue sums; the finish hook; and scratch, which is enough for smaller jobs. */
+/* The product core, at every level of instructions: its bits are those of the rule in kernels/product/core.h,
+ * whatever the sizes, layouts and threads; jobs that continue sums; the finish hook; and scratch, which is
+ * enough for smaller jobs. */
 #include "base/float16.h"
 #include "base/isa.h"
 #include "kernels/product/core_leaves.h"
@@ -257,8 +258,8 @@ static void test_every_layout(void **state) {
                         .threads = 2});
 }
 
-/* Sizes at which the core cuts in each of its ways: tiles of one side and of both, pieces that run at once, and blocks of
- * items, of k, of columns and of rows. */
+/* Sizes at which the core cuts in each of its ways: tiles of one side and of both, pieces that run at once, and blocks
+ * of items, of k, of columns and of rows. */
 static const struct {
     int64_t items, rows, columns, depth;
 } shapes[] = {
@@ -279,7 +280,8 @@ enum {
 enum { FINISHED = SHAPES };
 #endif
 
-/* A sanitizer looks at accesses, which depend on the shape and on the layouts, each by itself: one layout of four for each shape there. */
+/* A sanitizer looks at accesses, which depend on the shape and on the layouts, each by itself: one layout of
+ * four for each shape there. */
 #ifdef ANNEAL_SANITIZED
 enum { EVERY = 4 };
 #else

@@ -1,5 +1,6 @@
-/* Products whose k is cut into leaves: at every level of instructions they have the bits of products of the leaves alone,
- * added in the tree, whatever the sizes, layouts, cuts and threads. And products to which other matrices are added. */
+/* Products whose k is cut into leaves: at every level of instructions they have the bits of products of the
+ * leaves alone, added in the tree, whatever the sizes, layouts, cuts and threads. And products to which
+ * other matrices are added. */
 #include "base/float16.h"
 #include "base/isa.h"
 #include "kernels/product/product.h"
@@ -192,8 +193,8 @@ static void test_random(void **state) {
     for (int i = 0; i < TRIES; i++) check(drawn(i));
 }
 
-/* Each of the ways in which the core cuts: several tiles, blocks of k, pieces that run at once; operands that are packed,
- * once or by each tile, and operands that are read where they are. */
+/* Each of the ways in which the core cuts: several tiles, blocks of k, pieces that run at once; operands that are
+ * packed, once or by each tile, and operands that are read where they are. */
 static void test_every_cut(void **state) {
     (void)state;
     static const product products[] = {

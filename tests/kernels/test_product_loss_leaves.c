@@ -1,5 +1,5 @@
-/* The fused loss by leaves: loss and gradient of the weights have the bits of calls on the leaves alone, added in the tree; the
- * gradient of the rows is that of one call. And the choice of chunks: what it promises of memory. */
+/* The fused loss by leaves: loss and gradient of the weights have the bits of calls on the leaves alone, added in the
+ * tree; the gradient of the rows is that of one call. And the choice of chunks: what it promises of memory. */
 #include "base/dtype.h"
 #include "base/float16.h"
 #include "base/isa.h"

@@ -1,5 +1,6 @@
-/* Products with weights of q8_0, at every level: the bits are those of the same kernel with the same weights as numbers, forward and for the gradient of what enters, with any
- * rows and threads. Tiles read the weights rounded to bf16, everything else as they are. */
+/* Products with weights of q8_0, at every level: the bits are those of the same kernel with the same weights as
+ * numbers, forward and for the gradient of what enters, with any rows and threads. Tiles read the weights rounded to
+ * bf16, everything else as they are. */
 #include "base/context.h"
 #include "base/isa.h"
 #include "base/q8_0.h"

@@ -1,4 +1,5 @@
-/* Products of rounded rows with weights of q8_0: every kernel of every level has the bits of the definition, written here a second time, with any rows and threads, from f32 and bf16, with gaps and batches. */
+/* Products of rounded rows with weights of q8_0: every kernel of every level has the bits of the definition, written
+ * here a second time, with any rows and threads, from f32 and bf16, with gaps and batches. */
 #include "base/context.h"
 #include "base/isa.h"
 #include "base/q8_0.h"
@@ -168,7 +169,8 @@ static void test_bits(void **state) {
         }
 }
 
-/* What is not finite in a row stays in that row, and is seen in all of it. What is too small to have a scale is zero. */
+/* What is not finite in a row stays in that row, and is seen in all of it. What is too small to have a scale is
+ * zero. */
 static void test_extremes(void **state) {
     static const way plain = {AN_DTYPE_F32, AN_DTYPE_F32, false, false, false};
     static const float values[] = {NAN, INFINITY, -INFINITY, 1e-30F, 3e35F};
@@ -200,7 +202,8 @@ static void test_extremes(void **state) {
             }
 }
 
-/* Where there is no instruction for it. In the first cases, a sum that is rounded to f64 lies between two numbers of f32, and the true one does not. */
+/* Where there is no instruction for it. In the first cases, a sum that is rounded to f64 lies between two numbers of
+ * f32, and the true one does not. */
 static void test_multiply_add(void **state) {
     static const float cases[][3] = {{(1 + 0x1p-18F) * 0x1p-24F, 1 - 0x1p-18F, 1 + 0x1p-23F},
                                      {-(1 + 0x1p-18F) * 0x1p-24F, 1 - 0x1p-18F, -1 - 0x1p-23F},

@@ -1,4 +1,5 @@
-/* embedding_diff by leaves has the bits of its leaves alone, added in the tree; and of a sum in the order of positions where there are none. */
+/* embedding_diff by leaves has the bits of its leaves alone, added in the tree; and of a sum in the order of
+ * positions where there are none. */
 #include "base/float16.h"
 #include "base/isa.h"
 #include "kernels/embedding/embedding.h"

@@ -88,7 +88,8 @@ static void test_a_plan_is_no_training(void **state) {
     an_config_destroy(&parsed);
 }
 
-/* A trainer without a config is refused as well, and neither is where the host says that each process is meant to train. */
+/* A trainer without a config is refused as well, and neither is where the host says that each process is meant to
+ * train. */
 static void test_the_host_may_train_alone(void **state) {
     an_context *hosts[2] = {NULL};
     float inputs[8 * 4] = {0}, targets[8 * 2] = {0};

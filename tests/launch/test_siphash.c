@@ -3,8 +3,8 @@
 
 #include "support/support.h"
 
-/* Of the bytes 0, 1, 2, … (none, one, two, …) under the key 0, 1, … 15: the beginning of vectors_sip64 of the reference implementation, and the
- * example of the paper's appendix A (15 bytes). */
+/* Of the bytes 0, 1, 2, … (none, one, two, …) under the key 0, 1, … 15: the beginning of vectors_sip64 of the reference
+ * implementation, and the example of the paper's appendix A (15 bytes). */
 static void published_vectors(void **state) {
     (void)state;
     static const unsigned char vectors[][8] = {

@@ -1,9 +1,11 @@
-/* How much memory loading a published model takes, against what it is in the end. For tests/models/measure-loading, which is run by hand.
+/* How much memory loading a published model takes, against what it is in the end. For tests/models/measure-loading,
+ * which is run by hand.
  *
  *     load_memory PATH
  *
- * Prints the bytes of the weights as a store has them, and how much the resident memory grew at most. The peak includes what is only read while the model is
- * opened: header, index, keys, tokens. Exits with 1 if it is more than 1.05 times the weights. */
+ * Prints the bytes of the weights as a store has them, and how much the resident memory grew at most. The peak
+ * includes what is only read while the model is opened: header, index, keys, tokens. Exits with 1 if it is more
+ * than 1.05 times the weights. */
 #include <stdio.h>
 #include <stdlib.h>
 

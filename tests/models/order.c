@@ -1,4 +1,5 @@
-/* Prints the order in which a run takes its samples, one index a line, for loops in PyTorch that take the same steps. Run by hand.
+/* Prints the order in which a run takes its samples, one index a line, for loops in PyTorch that take the same steps.
+ * Run by hand.
  *
  *     order SEED SAMPLES EPOCHS
  */

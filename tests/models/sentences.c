@@ -2,7 +2,8 @@
  *
  *     sentences FOLDER INPUT OUTPUT
  *
- * INPUT is i32: samples, tokens; then the tokens of every sample, then the mask of every sample. OUTPUT is f32: samples × width. */
+ * INPUT is i32: samples, tokens; then the tokens of every sample, then the mask of every sample. OUTPUT
+ * is f32: samples × width. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

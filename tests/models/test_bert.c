@@ -1,5 +1,5 @@
-/* BERT: the first steps of fine-tuning as transformers takes them, and padding that changes nothing. That a single step has the loss and the
- * gradients of transformers is tested in tests/golden. */
+/* BERT: the first steps of fine-tuning as transformers takes them, and padding that changes nothing. That a single step
+ * has the loss and the gradients of transformers is tested in tests/golden. */
 #include "anneal/train.h"
 #include "models/small_models.h"
 

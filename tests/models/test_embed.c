@@ -3,7 +3,8 @@
 
 enum { BATCH = 4, INPUTS = 8, OUTPUTS = 2, CATEGORIES = 3, WIDTH = 2 };
 
-/* Columns: a number, three categories, a number, two categories, a number. The third sample has no category in the second column. */
+/* Columns: a number, three categories, a number, two categories, a number. The third sample has no
+ * category in the second column. */
 static double x[BATCH][INPUTS] = {
     {2, 0, 1, 0, -1, 1, 0, 3}, {5, 1, 0, 0, 4, 0, 1, -2}, {-3, 0, 1, 0, 2, 0, 0, 1}, {1, 0, 0, 1, 0, 1, 0, 4}};
 static double y[BATCH][OUTPUTS] = {{1, 2}, {-1, 0.5}, {0, 3}, {2, -1}};
@@ -108,7 +109,8 @@ static void gradients_are_slopes(void **state) {
     an_graph_destroy(&g);
 }
 
-/* The first layer sees the numbers in their places, normalised if that is wanted, and rows of the tables in those of the columns. */
+/* The first layer sees the numbers in their places, normalised if that is wanted, and rows of the tables
+ * in those of the columns. */
 static void see_rows(bool normalizes) {
     const an_embedded_column columns[] = {column(1, CATEGORIES, WIDTH), column(5, 2, 1)};
     enum { SEEN = 6 };

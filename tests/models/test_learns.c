@@ -1,8 +1,9 @@
 /* A small GPT learns tinyshakespeare, in f32 and in bf16.
  *
- * Its first steps are compared with PyTorch's, from the same weights on the same batches (tests/golden/autocast.py has the
- * same model, batches and optimizer, and makes what is expected here); then the two precisions with each other, over as
- * many steps as it takes to learn something. The optimizer is a plain loop over parameters that are copied out and in.
+ * Its first steps are compared with PyTorch's, from the same weights on the same batches (tests/golden/autocast.py has
+ * the same model, batches and optimizer, and makes what is expected here); then the two precisions with each other,
+ * over as many steps as it takes to learn something. The optimizer is a plain loop over parameters that are copied out
+ * and in.
  *
  *     test_models_learns
  *     test_models_learns --dump FILE     writes the weights that it starts from

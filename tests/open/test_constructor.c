@@ -1,5 +1,5 @@
-/* Whatever a config can do, a program can do: every option of examples/shakespeare/char.yaml by public calls, and the config's own run, end
- * with one state. Nothing but public headers is included.
+/* Whatever a config can do, a program can do: every option of examples/shakespeare/char.yaml by public calls, and the
+ * config's own run, end with one state. Nothing but public headers is included.
  *
  *     test_constructor [STEPS]      fewer than the example's 2,000 */
 #include <stdio.h>

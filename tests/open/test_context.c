@@ -1,4 +1,5 @@
-/* Threads and instructions: a config's are those of the context that it is opened in, and a program can ask for them before it has one. */
+/* Threads and instructions: a config's are those of the context that it is opened in, and a program can ask
+ * for them before it has one. */
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "open/support.h"

@@ -1,4 +1,5 @@
-/* DoRA from configs: where it starts, one hash however steps are computed, what is made of it afterwards. test_lora.c compares it with peft. */
+/* DoRA from configs: where it starts, one hash however steps are computed, what is made of it afterwards.
+ * test_lora.c compares it with peft. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -84,7 +85,8 @@ static float *get(const an_trainer *t, const char *name, float *numbers) {
     return numbers;
 }
 
-/* Magnitudes are the norms of rows, and a new adapter changes no bit: loaded weights and random ones, in every type of the base. */
+/* Magnitudes are the norms of rows, and a new adapter changes no bit: loaded weights and random ones,
+ * in every type of the base. */
 static void test_start(void **state) {
     (void)state;
     static const char *const ways[][2] = {
@@ -301,7 +303,8 @@ static void generate(an_generator *g, int32_t *tokens) {
     }
 }
 
-/* A generator computes factors when it gets weights, and again when it gets others; so does a predictor on one thread. */
+/* A generator computes factors when it gets weights, and again when it gets others; so does a
+ * predictor on one thread. */
 static void test_generation(void **state) {
     (void)state;
     int32_t tokens[3][GENERATED];

@@ -1,5 +1,5 @@
-/* Direct preference optimization from configs: loss and gradients of the formula in PyTorch, one hash however a step is computed, and what cannot be
- * done. tests/golden/make-dpo makes the folders. */
+/* Direct preference optimization from configs: loss and gradients of the formula in PyTorch, one hash however a step is
+ * computed, and what cannot be done. tests/golden/make-dpo makes the folders. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,5 +1,6 @@
-/* Folders of Hugging Face as model.init.from: the logits of transformers, and every value of config.json that contradicts the model. The
- * folders of tests/golden/huggingface are as transformers wrote them; the others are theirs with another config.json. */
+/* Folders of Hugging Face as model.init.from: the logits of transformers, and every value of config.json that
+ * contradicts the model. The folders of tests/golden/huggingface are as transformers wrote them; the others are
+ * theirs with another config.json. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -184,7 +184,8 @@ static void test_all_are_listed(void **state) {
     assert_null(strstr(an_last_error(ctx), "output"));
 }
 
-/* Two tensors with one name, which the model does not have: what is ignored would depend on their order in another model. */
+/* Two tensors with one name, which the model does not have: what is ignored would depend on their order in another
+ * model. */
 static void test_unknown_twice(void **state) {
     (void)state;
     builder b = begin();

@@ -105,7 +105,8 @@ static void test_bad_indices(void **state) {
 
 /* ---- checkpoints ---- */
 
-/* The weights of a run, by its folder and by that of one checkpoint; moments are not asked for. What is damaged is no beginning. */
+/* The weights of a run, by its folder and by that of one checkpoint; moments are not asked for. What is
+ * damaged is no beginning. */
 static void test_checkpoint(void **state) {
     (void)state;
     char folder[] = "saved-XXXXXX", config[1024], place[512], byte;

@@ -1,5 +1,5 @@
-/* Weights stream from disk: while a published model is loaded, memory stays within 1.05 times what the model is in the end. tests/models/load_memory.c measures the same with large
- * models, as the resident memory of a process. */
+/* Weights stream from disk: while a published model is loaded, memory stays within 1.05 times what the model is in the
+ * end. tests/models/load_memory.c measures the same with large models, as the resident memory of a process. */
 #include "anneal/pretrained.h"
 #include "train/adapter.h"
 

@@ -1,4 +1,5 @@
-/* Adapters from configs: loss, gradients and logits of peft, and what cannot be adapted. tests/golden/make-lora makes the folders. */
+/* Adapters from configs: loss, gradients and logits of peft, and what cannot be adapted.
+ * tests/golden/make-lora makes the folders. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -210,8 +211,8 @@ static void test_what_the_folder_does_not_say(void **state) {
             "lora.targets too");
 }
 
-/* In f32, and in bf16 with the base stored in bf16: what peft's merged model gives. Twice the distance that peft itself has in bf16 is allowed there: few of so small
- * a model's sums have their errors cancel. */
+/* In f32, and in bf16 with the base stored in bf16: what peft's merged model gives. Twice the distance that peft itself
+ * has in bf16 is allowed there: few of so small a model's sums have their errors cancel. */
 static void test_logits_of_peft(void **state) {
     (void)state;
     static expectation e;
@@ -343,7 +344,8 @@ static void test_resume(void **state) {
     }
 }
 
-/* A checkpoint has the adapter, its moments, and no weight of the model; another model under the same name is refused. */
+/* A checkpoint has the adapter, its moments, and no weight of the model; another model under the same name is
+ * refused. */
 static void test_base_is_named(void **state) {
     (void)state;
     begin_run();
@@ -391,8 +393,8 @@ static void copy_file(const char *from, const char *to) {
 #define MERGED_GPT2 \
     "model: {type: gpt2, layers: 2, heads: 4, width: 16, context: 8, vocabulary: 24, init: {from: merged}}\n" REST
 
-/* An adapter of peft that is saved: a predictor of the checkpoint reads its base, the merged model has the logits of peft's, and what is
- * exported is what was loaded. */
+/* An adapter of peft that is saved: a predictor of the checkpoint reads its base, the merged model has the logits of
+ * peft's, and what is exported is what was loaded. */
 static void test_exports(void **state) {
     (void)state;
     static const char *const bases[] = {"llama", "llama-tied", "gpt2", "llama", "gpt2"};

@@ -1,4 +1,5 @@
-/* Layers that are trained whole beside an adapter: a new classifier of BERT, by itself, or what lora.train says. tests/golden/make-lora makes the numbers of peft. */
+/* Layers that are trained whole beside an adapter: a new classifier of BERT, by itself, or what lora.train says.
+ * tests/golden/make-lora makes the numbers of peft. */
 #include <stdlib.h>
 
 #include "anneal/checkpoint.h"
@@ -98,7 +99,8 @@ static void assert_gradients(const an_trainer *t) {
     an_safetensors_close(&file);
 }
 
-/* With what the config says and with what the folder says; modules_to_save there also has 'score', which BERT has not. */
+/* With what the config says and with what the folder says; modules_to_save there also has 'score', which BERT has
+ * not. */
 static void test_gradients_of_peft(void **state) {
     static const char *const configs[] = {CONFIG(", classes: 5", "from: " PEFT),
                                           CONFIG(", classes: 5", ADAPTER ", from: " PEFT)};

@@ -1,4 +1,5 @@
-/* Models of a config that are made of layers or come from a file: each gives the bits of the same model made another way. */
+/* Models of a config that are made of layers or come from a file: each gives the bits of the same model made another
+ * way. */
 #include "anneal/models.h"
 #include "anneal/open.h"
 #include "open/support.h"

@@ -1,4 +1,5 @@
-/* data.normalize from a config: what is fitted, what the model then takes and gives, what checkpoints keep, and what is refused. */
+/* data.normalize from a config: what is fitted, what the model then takes and gives, what checkpoints
+ * keep, and what is refused. */
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "anneal/predict.h"
@@ -130,7 +131,8 @@ static void test_units_that_are_far_apart_are_learned(void **state) {
     an_trainer_close(&trainer);
 }
 
-/* Metrics are of physical units, and so is what a predictor takes and gives: one of the trainer and one of its checkpoint. */
+/* Metrics are of physical units, and so is what a predictor takes and gives: one of the trainer and one of its
+ * checkpoint. */
 static void predictors_agree(an_trainer *trainer, const char *path) {
     enum { FIRST = ROWS * 9 / 10, COUNT = ROWS - FIRST };
     an_predictor *predictor = NULL;

@@ -1,5 +1,6 @@
-/* model.from: models of every family that transformers wrote (tests/golden/make-pretrained), as folders and as GGUF files. Logits, loss, every gradient and
- * twenty steps are compared with PyTorch in f64; weights with those of the files, bit by bit. */
+/* model.from: models of every family that transformers wrote (tests/golden/make-pretrained), as folders and as
+ * GGUF files. Logits, loss, every gradient and twenty steps are compared with PyTorch in f64; weights with
+ * those of the files, bit by bit. */
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
@@ -244,7 +245,8 @@ static void test_weights_are_equal(void **state) {
     }
 }
 
-/* Eight tokens do not show how the slowest frequencies turn, so the graphs are compared: rope_freqs.weight gives the scaling that config.json says. */
+/* Eight tokens do not show how the slowest frequencies turn, so the graphs are compared: rope_freqs.weight gives the
+ * scaling that config.json says. */
 static void test_scaling_of_gguf(void **state) {
     static const char *const paths[] = {GOLDEN "llama31", GOLDEN "llama31.gguf"};
     char *texts[2] = {NULL, NULL};

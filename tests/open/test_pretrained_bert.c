@@ -1,5 +1,6 @@
-/* model.from with BERT: the graph of a folder is that of an_model_bert, whose numbers tests/golden and tests/models compare with transformers; its weights are those of the file; a
- * head that the folder does not have is new, and said to be. */
+/* model.from with BERT: the graph of a folder is that of an_model_bert, whose numbers tests/golden and
+ * tests/models compare with transformers; its weights are those of the file; a head that the folder does not
+ * have is new, and said to be. */
 #include "anneal/pretrained.h"
 #include "anneal/train.h"
 #include "base/context.h"

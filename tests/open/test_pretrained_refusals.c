@@ -1,5 +1,6 @@
-/* Published models that are refused: every key of config.json that no model here can do, descriptions that are damaged or promise what the files do not have, and GGUF
- * files likewise. The folders are golden ones with another config.json. */
+/* Published models that are refused: every key of config.json that no model here can do, descriptions that
+ * are damaged or promise what the files do not have, and GGUF files likewise. The folders are golden
+ * ones with another config.json. */
 #include <unistd.h>
 
 #include "anneal/pretrained.h"

@@ -1,4 +1,5 @@
-/* How a published model is meant to generate: what transformers makes of generation_config.json, the keys of GGUF, and values that are refused by the name of their key. */
+/* How a published model is meant to generate: what transformers makes of generation_config.json, the keys of GGUF,
+ * and values that are refused by the name of their key. */
 #include "anneal/pretrained.h"
 #include "data/support.h"
 #include "pretrained/sampling.h"

@@ -1,4 +1,5 @@
-/* The tokenizer in a GGUF file: the tokens of a text, the template of conversations, and keys that contradict each other. */
+/* The tokenizer in a GGUF file: the tokens of a text, the template of conversations, and keys that contradict each
+ * other. */
 #include "anneal/pretrained.h"
 #include "data/support.h"
 #include "store/gguf_made.h"
@@ -77,7 +78,8 @@ static void test_tokens(void **state) {
     an_context_destroy(&ctx);
 }
 
-/* The same tokens as from its own parts, with a folder too: a path that is no GGUF file is read as an_tokenizer_open does. */
+/* The same tokens as from its own parts, with a folder too: a path that is no GGUF file is read as an_tokenizer_open
+ * does. */
 static void test_folder(void **state) {
     an_context *ctx = NULL;
     an_tokenizer *t = NULL;

@@ -1,5 +1,5 @@
-/* Language models for other programs: folders and GGUF files are read again by our own readers, in every type, and compared with where they came from.
- * tests/store/compare-export compares them with transformers and llama.cpp. */
+/* Language models for other programs: folders and GGUF files are read again by our own readers, in every type, and
+ * compared with where they came from. tests/store/compare-export compares them with transformers and llama.cpp. */
 #include <stdlib.h>
 #include <unistd.h>
 

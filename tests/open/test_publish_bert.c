@@ -1,4 +1,5 @@
-/* BERT for other programs: folders that our own readers give back, with the classes of a run. tests/store/compare-export compares them with transformers. */
+/* BERT for other programs: folders that our own readers give back, with the classes of a run.
+ * tests/store/compare-export compares them with transformers. */
 #include <stdlib.h>
 
 #include "anneal/checkpoint.h"

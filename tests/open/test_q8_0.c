@@ -1,5 +1,5 @@
-/* A base that is stored in q8_0: training has the bits of training on the same numbers, and one hash for threads, recompute and resume; memory to the byte; blocks of a GGUF file
- * stay what they are. */
+/* A base that is stored in q8_0: training has the bits of training on the same numbers, and one hash for threads,
+ * recompute and resume; memory to the byte; blocks of a GGUF file stay what they are. */
 #include <stdlib.h>
 
 #include "anneal/checkpoint.h"
@@ -62,7 +62,8 @@ static void copy_frozen(an_trainer *to, an_trainer *from) {
     assert_true(blocks >= 5);
 }
 
-/* Numbers of 7 bits with a scale that is a power of 2: bf16 has them too. An embedding does not round the rows of a table of q8_0. */
+/* Numbers of 7 bits with a scale that is a power of 2: bf16 has them too. An embedding does not round the
+ * rows of a table of q8_0. */
 static void set_table(an_trainer *t) {
     static float numbers[VOCABULARY * WIDTH];
     for (int i = 0; i < VOCABULARY * WIDTH; i++)
@@ -98,7 +99,8 @@ static void compare_runs(const char *const ways[2], bool sets_table) {
     an_trainer_destroy(&b);
 }
 
-/* In f32 with the base as it is, and on tiles with the base in bf16: the products read the same numbers. Elsewhere bf16 is not compared, as blocks are not rounded there. */
+/* In f32 with the base as it is, and on tiles with the base in bf16: the products read the same numbers. Elsewhere
+ * bf16 is not compared, as blocks are not rounded there. */
 static void test_bits_of_numbers(void **state) {
     (void)state;
     static const char *const ways[][2] = {
@@ -247,7 +249,8 @@ static void predict(an_trainer *t, float *logits) {
     an_predictor_destroy(&p);
 }
 
-/* A merged model has the numbers of the blocks, not of the file: its logits are those of the run. A checkpoint's own predictor reads the base again. */
+/* A merged model has the numbers of the blocks, not of the file: its logits are those of the run. A checkpoint's own
+ * predictor reads the base again. */
 static void test_merged(void **state) {
     (void)state;
     static const char *const written[] = {FROM("merged.safetensors") REST PRECISION("f32"),

@@ -1,4 +1,5 @@
-/* Ranks that open a run together: rank 0 reads, all have the same, and what one cannot do none does. The ranks are threads of this process. */
+/* Ranks that open a run together: rank 0 reads, all have the same, and what one cannot do none does. The ranks are
+ * threads of this process. */
 #include <pthread.h>
 
 #include "anneal/open.h"
@@ -196,8 +197,8 @@ static void test_damaged_checkpoints(void **state) {
 
 /* ---- steps on a program's own samples ---- */
 
-/* Rank 0 has none in its first step, before it has computed anything. Together the ranks have the six samples that one process has; a rank divides its own among its leaves, so
- * the order of sums is another. */
+/* Rank 0 has none in its first step, before it has computed anything. Together the ranks have the six samples that one
+ * process has; a rank divides its own among its leaves, so the order of sums is another. */
 static void step_on(rank *r) {
     static const float inputs[] = {0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f},
                        targets[] = {0.3f, 0.1f, 0.2f, 0.6f, 0.4f, 0.5f};

@@ -1,4 +1,5 @@
-/* Schedules of a config against their closed forms: sequences, rates that hold inside an epoch, lengths of every kind. */
+/* Schedules of a config against their closed forms: sequences, rates that hold inside an epoch, lengths of every
+ * kind. */
 #include "open/support.h"
 
 #define MODEL "model: {type: mlp, hidden: [4]}\ndata: {train: {type: csv, path: sums.csv, targets: [sum]}}\n"

@@ -1,5 +1,5 @@
-/* Copies: what checkops cannot ask of a kernel alone. Sizes that are symbols, wrong indices, large integers, mistakes and
- * their sentences. */
+/* Copies: what checkops cannot ask of a kernel alone. Sizes that are symbols, wrong indices, large integers, mistakes
+ * and their sentences. */
 #include "ir/graph.h"
 #include "support/support.h"
 

@@ -1,4 +1,5 @@
-/* Records of ops and kernels that a program adds to a context: those that contradict themselves are refused with a message. */
+/* Records of ops and kernels that a program adds to a context: those that contradict themselves are refused with a
+ * message. */
 #include "support/own_ops.h"
 
 static an_context *ctx;

@@ -92,7 +92,8 @@ static void test_f32_storage(void **state) {
     done(&t);
 }
 
-/* A parameter is never cast: its reader gets the copy of the store, at its place in it, and it is not registered again. */
+/* A parameter is never cast: its reader gets the copy of the store, at its place in it, and it is not registered
+ * again. */
 static void test_parameters(void **state) {
     (void)state;
     text_graph t = lowered(HEAD LAYER "%out = product(%q, %w)\n" TAIL, AN_FORM_TRAIN_FIRST, AN_DTYPE_BF16);

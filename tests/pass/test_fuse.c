@@ -1,4 +1,5 @@
-/* fuse alone, on graphs written as text: what becomes one node, and what must not. tests/exec/test_fuse.c has the bits. */
+/* fuse alone, on graphs written as text: what becomes one node, and what must not.
+ * tests/exec/test_fuse.c has the bits. */
 #include "ir/text_form.h"
 #include "ir/verify.h"
 #include "pass/pass.h"
@@ -81,7 +82,8 @@ static int count(const an_graph *g, const char *op, int inputs) {
     return found;
 }
 
-/* A sum of products takes its end too. Gradients that meet become one where the graph has an adapter, and stay apart where it has none, whose bits are old. */
+/* A sum of products takes its end too. Gradients that meet become one where the graph has an adapter, and stay apart
+ * where it has none, whose bits are old. */
 static void test_sums_of_products(void **state) {
     (void)state;
     expect(HEAD

@@ -89,7 +89,8 @@ static void test_sums_over_samples_are_found(void **state) {
                "squared_error gather_diff");
 }
 
-/* A gradient of what broadcasting repeated is negated before it is added, and a maximum over other axes is of each sample. */
+/* A gradient of what broadcasting repeated is negated before it is added, and a maximum over other axes is of each
+ * sample. */
 static void test_sums_come_last(void **state) {
     (void)state;
     check_sums(HEAD "%x = input(name=\"x\") : f32[batch,tokens,4]\n"

@@ -78,8 +78,8 @@ static const an_node *find(const an_graph *g, const char *op, bool is_copy) {
 static void test_block(void **state) {
     (void)state;
     an_graph *g = recomputed(TWO_BLOCKS, (an_pass_options){.recompute = AN_RECOMPUTE_BLOCK});
-    /* b comes first; what its gradients do not need is not made again: neither gelu, whose sum is all that is used, nor the
-     * sums, which the next unit reads */
+    /* b comes first; what its gradients do not need is not made again: neither gelu, whose sum is all that is used, nor
+     * the sums, which the next unit reads */
     assert_string_equal(copies(g), "product@b product@a gelu@a dropout@a");
     assert_int_equal(g->recompute->copies, 4);
     assert_int_equal(g->recompute->blocks, 2);
@@ -248,8 +248,9 @@ static an_graph *deep_model(void) {
     return g;
 }
 
-/* Eight blocks and the loss are nine units, halved as 4 + (2 + (1 + (1 + 1))): what forward leaves behind are the inputs of
- * units 4, 6, 7 and 8. A block is made again once for itself and once for every range whose left half it is in. */
+/* Eight blocks and the loss are nine units, halved as 4 + (2 + (1 + (1 + 1))): what forward leaves behind
+ * are the inputs of units 4, 6, 7 and 8. A block is made again once for itself and once for every range
+ * whose left half it is in. */
 static void test_full(void **state) {
     (void)state;
     static const int products[DEEP] = {3, 2, 2, 1, 2, 1, 1, 1};

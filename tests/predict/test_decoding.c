@@ -1,5 +1,5 @@
-/* Decoding: with a cache of keys and values, every token's logits have the bits that they have when the whole sequence is
- * predicted at once, however the sequence is cut into runs, and whichever sequences share a run. */
+/* Decoding: with a cache of keys and values, every token's logits have the bits that they have when the whole sequence
+ * is predicted at once, however the sequence is cut into runs, and whichever sequences share a run. */
 #include "pass/decoding.h"
 
 #include "anneal/models.h"

@@ -1,4 +1,5 @@
-/* Generators: what is generated does not depend on batch, threads or cuts, greedy tokens are those of a predictor, and every mistake has its message. */
+/* Generators: what is generated does not depend on batch, threads or cuts, greedy tokens are those of a predictor,
+ * and every mistake has its message. */
 #include "anneal/generate.h"
 #include "anneal/predict.h"
 #include "open/support.h"

@@ -1,4 +1,5 @@
-/* Predictors that are opened from checkpoints: the bits of a predictor of the trainer that saved it, without data, config or trainer. */
+/* Predictors that are opened from checkpoints: the bits of a predictor of the trainer that saved it, without
+ * data, config or trainer. */
 #include <fcntl.h>
 #include <unistd.h>
 

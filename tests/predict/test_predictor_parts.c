@@ -1,5 +1,5 @@
-/* Prediction in parts: whatever threads there are and however samples are cut, the bits are those of a plain program, which
- * keeps nothing of its weights; and the first mistake is told. */
+/* Prediction in parts: whatever threads there are and however samples are cut, the bits are those of a plain program,
+ * which keeps nothing of its weights; and the first mistake is told. */
 #include "anneal/models.h"
 #include "anneal/predict.h"
 #include "anneal/train.h"

@@ -1,5 +1,5 @@
-/* A mistake that programs make: a collective call, an evaluation or a barrier, inside `if (rank == 0)`. Rank 0 then waits for the others, and these wait for rank 0 in the
- * next step.
+/* A mistake that programs make: a collective call, an evaluation or a barrier, inside `if (rank == 0)`. Rank 0 then
+ * waits for the others, and these wait for rank 0 in the next step.
  *
  *     mpirun -n 4 branched MPI REPORT_AFTER CONFIG evaluation|barrier
  *

@@ -1,5 +1,5 @@
-/* Counts what a rank sends, between the program and MPI: preloaded, every MPI_Isend goes through here. When MPI ends, it writes the bytes of gradients, of weights and of all else to
- * SENDS.<rank>. */
+/* Counts what a rank sends, between the program and MPI: preloaded, every MPI_Isend goes through here. When MPI ends,
+ * it writes the bytes of gradients, of weights and of all else to SENDS.<rank>. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

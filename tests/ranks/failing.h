@@ -1,4 +1,5 @@
-/* A rank whose parts can fail: data that it cannot read, and what it said when a call returned. Each rank has its trainer on a small model, and on samples that are computed. */
+/* A rank whose parts can fail: data that it cannot read, and what it said when a call returned. Each rank has its
+ * trainer on a small model, and on samples that are computed. */
 #ifndef AN_TESTS_RANKS_FAILING_H
 #define AN_TESTS_RANKS_FAILING_H
 

@@ -1,5 +1,6 @@
-/* The rank ends itself at the message that has the hash of its file of a save, preloaded between the program and MPI: right before HASH_MODE=before, or right after, it sends or begins to
- * receive the HASH_NTH of them. Such a message has 16 bytes where every rank has one file; parts of the state are longer. */
+/* The rank ends itself at the message that has the hash of its file of a save, preloaded between the program and MPI:
+ * right before HASH_MODE=before, or right after, it sends or begins to receive the HASH_NTH of them. Such a message
+ * has 16 bytes where every rank has one file; parts of the state are longer. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>

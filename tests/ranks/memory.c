@@ -1,9 +1,11 @@
-/* What a rank holds: planned, allocated, and taken of the machine. Every rank writes a line, "rank N planned N allocated N taken N …".
+/* What a rank holds: planned, allocated, and taken of the machine. Every rank writes a line, "rank N planned N
+ * allocated N taken N …".
  *
  *     mpirun -n 4 memory MPI SMALL-CONFIG CONFIG
  *
- * Taken is the proportional set size, in which a page that several ranks share counts in parts: what it is after two steps, less what it was before the run was opened. By then a run of
- * another, small model has gone through the same calls, so that code, MPI and its buffers are there already. */
+ * Taken is the proportional set size, in which a page that several ranks share counts in parts: what it is after two
+ * steps, less what it was before the run was opened. By then a run of another, small model has gone through the same
+ * calls, so that code, MPI and its buffers are there already. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A run of a program's own on several ranks: an MLP that classifies samples which note who reads them. Every rank makes it for itself, and may be told to make it otherwise. */
+/* A run of a program's own on several ranks: an MLP that classifies samples which note who reads them. Every rank
+ * makes it for itself, and may be told to make it otherwise. */
 #ifndef AN_TESTS_RANKS_OWN_RUN_H
 #define AN_TESTS_RANKS_OWN_RUN_H
 

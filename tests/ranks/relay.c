@@ -2,8 +2,9 @@
  *
  *     relay MILLISECONDS PERCENT HOST...
  *
- * Makes a device `cable` in each namespace; what is sent there comes out at all others, after the delay, or is lost. Writes a line when all devices are there, and another with its counts when SIGTERM ends it.
- * Where the kernel has no netem, there is no other way to have a delay. */
+ * Makes a device `cable` in each namespace; what is sent there comes out at all others, after the delay, or is lost.
+ * Writes a line when all devices are there, and another with its counts when SIGTERM ends it. Where the kernel has
+ * no netem, there is no other way to have a delay. */
 #define _GNU_SOURCE /* setns, ppoll; NOLINT(bugprone-reserved-identifier) */
 #include <errno.h>
 #include <fcntl.h>

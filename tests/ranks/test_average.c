@@ -1,5 +1,5 @@
-/* The moving average of the weights on several ranks: the hash of one process for every strategy, also after runs that stop and go on with other ranks. The ranks are
- * threads. */
+/* The moving average of the weights on several ranks: the hash of one process for every strategy, also after runs that
+ * stop and go on with other ranks. The ranks are threads. */
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "anneal/run.h"

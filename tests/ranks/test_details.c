@@ -1,5 +1,5 @@
-/* Metrics and weights of classes on several ranks, and the accuracy of tokens: counts, scores and weights of all of them, with the bits of one process.
- * The ranks are threads. */
+/* Metrics and weights of classes on several ranks, and the accuracy of tokens: counts, scores and weights of all of
+ * them, with the bits of one process. The ranks are threads. */
 #include <math.h>
 
 #include "anneal/details.h"

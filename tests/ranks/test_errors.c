@@ -1,5 +1,6 @@
-/* One rank's error is everyone's: a failure at every instruction and every message of a step, on one of three ranks, or of four on two hosts, whatever ranks divide among themselves. All ranks return its message, none
- * waits, and no weight has changed. If an exchange itself was lost, every rank returns an error, and its trainer refuses further steps.
+/* One rank's error is everyone's: a failure at every instruction and every message of a step, on one of three ranks, or
+ * of four on two hosts, whatever ranks divide among themselves. All ranks return its message, none waits, and no weight
+ * has changed. If an exchange itself was lost, every rank returns an error, and its trainer refuses further steps.
  *     test_ranks_errors [STRIDE [STRATEGY...]]     every STRIDEth only (5: all strategies in little time) */
 #include <time.h>
 
@@ -60,7 +61,8 @@ static size_t fail_to_bind(const an_call *call) {
     return AN_ERROR(call->ctx, AN_ERR_KERNEL, "the planted kernel is not ready") == AN_OK ? 0 : AN_SCRATCH_FAILED;
 }
 
-/* Programs bind their kernels again for every new size, and one of them may not have the memory that it needs for it. */
+/* Programs bind their kernels again for every new size, and one of them may not have the memory that it needs for
+ * it. */
 static void plant_kernel(an_trainer *t, const an_kernel **before) {
     static an_kernel failing[AN_FORMS];
     for (int form = AN_FORM_TRAIN_FIRST; form <= AN_FORM_TRAIN_NEXT; form++) {
@@ -143,7 +145,8 @@ static double run_step_once(one_rank *ranks, int *slowest) {
     return outcomes[*slowest].seconds;
 }
 
-/* A rank that waits for another waits every time. A machine that does something else for a second does so now and then, so a slow step is taken again. */
+/* A rank that waits for another waits every time. A machine that does something else for a second does so now and
+ * then, so a slow step is taken again. */
 static void run_once(one_rank *ranks) {
     int slowest = 0;
     double seconds = run_step_once(ranks, &slowest);
@@ -163,7 +166,8 @@ static void write_files(void) {
     fclose(file);
     file = fopen("errors.yaml", "w");
     assert_non_null(file);
-    /* From `gradients` on, a leaf is one micro-batch, unless a rank adds them. With 4 leaves, rank 0 has two and the others have a round without one; so it is with 6 leaves on the hosts of a hybrid. */
+    /* From `gradients` on, a leaf is one micro-batch, unless a rank adds them. With 4 leaves, rank 0 has two and the
+     * others have a round without one; so it is with 6 leaves on the hosts of a hybrid. */
     const bool rounds = strcmp(strategy, "none") != 0 && strcmp(strategy, "optimizer") != 0;
     fprintf(file,
             "run: {dir: run-errors, steps: 20, seed: 5}\nmodel: {type: mlp, hidden: [9, 7], dropout: 0.1}\n"

@@ -1,6 +1,7 @@
-/* One rank's error is everyone's, also where it is not a kernel's or a message's (test_errors.c): a loader, the samples of the caller, a callback, a save, memory, a launch that another one has
- * taken over. It is planted on one of three ranks, whatever they divide among themselves. All of them return its message within a second, with the same number of steps behind them and the weights of an undisturbed run after as many;
- * and when the cause is gone, all of them go on.
+/* One rank's error is everyone's, also where it is not a kernel's or a message's (test_errors.c): a loader, the samples
+ * of the caller, a callback, a save, memory, a launch that another one has taken over. It is planted on one of three
+ * ranks, whatever they divide among themselves. All of them return its message within a second, with the same number of
+ * steps behind them and the weights of an undisturbed run after as many; and when the cause is gone, all of them go on.
  *     test_ranks_failures [STRIDE [STRATEGY...]]     every STRIDEth allocation (0: few of them) */
 #include <time.h>
 
@@ -11,7 +12,8 @@
 #include "train/trainer.h"
 
 enum { RANKS = FAILING_RANKS, STEPS_BEFORE = 2, AT = 4, BEFORE_END = -1, ATTEMPTS = 3 };
-/* Seconds for what also writes files or makes a trainer. A rank that waited in vain would say so in a message of its own, after less. */
+/* Seconds for what also writes files or makes a trainer. A rank that waited in vain would say so in a
+ * message of its own, after less. */
 enum { AT_LEISURE = 60, TIMEOUT = 30 };
 
 typedef struct {
@@ -326,7 +328,8 @@ static double waited(void) {
     return last - planted_at;
 }
 
-/* A rank that waits for another waits every time. A machine that does something else for a second does so now and then, so a slow return is tried again. */
+/* A rank that waits for another waits every time. A machine that does something else for a second does so now and
+ * then, so a slow return is tried again. */
 static void run_until_quick(const failure *f, int rank, double seconds) {
     run_once(f, rank, 0);
     for (int i = 1; i < ATTEMPTS && waited() > seconds; i++) run_once(f, rank, 0);
@@ -349,7 +352,8 @@ static void test_every_failure(void **state) {
     }
 }
 
-/* Where memory ends: at an allocation of a call, on the first rank and on another. A save that fails in the middle of a run does not end it. */
+/* Where memory ends: at an allocation of a call, on the first rank and on another. A save that fails in the middle
+ * of a run does not end it. */
 static const struct {
     failure failure;
     long stride; /* of the allocations that fail, as each takes a trainer of its own */

@@ -1,4 +1,5 @@
-/* data.normalize on several ranks, by every strategy, and from a checkpoint on other ranks: the bits of one process. The ranks are threads. */
+/* data.normalize on several ranks, by every strategy, and from a checkpoint on other ranks: the bits of one
+ * process. The ranks are threads. */
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "ranks/threads.h"

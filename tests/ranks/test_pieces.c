@@ -1,4 +1,5 @@
-/* Ranks that divide the optimizer's state: each updates its own pieces, and the run has the bits of one process. The ranks are threads. */
+/* Ranks that divide the optimizer's state: each updates its own pieces, and the run has the bits of one
+ * process. The ranks are threads. */
 #include "anneal/models.h"
 #include "exec/plan.h"
 #include "ranks/threads.h"

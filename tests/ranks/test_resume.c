@@ -1,4 +1,5 @@
-/* Runs that stop and go on with another number of ranks, which read the checkpoint together: the state of an undisturbed run. A damaged checkpoint is skipped by all ranks alike, for the one before it. */
+/* Runs that stop and go on with another number of ranks, which read the checkpoint together: the state of an
+ * undisturbed run. A damaged checkpoint is skipped by all ranks alike, for the one before it. */
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
 #include "ranks/threads.h"

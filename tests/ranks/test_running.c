@@ -1,5 +1,5 @@
-/* data.normalize with fit: running, of a stream: the states are those of all samples so far, and have the bits of one process on several ranks and from a checkpoint
- * on other ranks. The ranks are threads. */
+/* data.normalize with fit: running, of a stream: the states are those of all samples so far, and have the bits of one
+ * process on several ranks and from a checkpoint on other ranks. The ranks are threads. */
 #include <math.h>
 
 #include "anneal/checkpoint.h"
@@ -150,7 +150,8 @@ static void test_one_hash(void **state) {
     }
 }
 
-/* Where ranks divide gradients, the samples of a rank are those of leaves that are not neighbours: other sums, but the same ones after a stop. */
+/* Where ranks divide gradients, the samples of a rank are those of leaves that are not neighbours: other sums, but
+ * the same ones after a stop. */
 static void test_divided_gradients(void **state) {
     (void)state;
     static const char *const shards[] = {"gradients", "full"};

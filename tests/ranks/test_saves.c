@@ -1,4 +1,5 @@
-/* Checkpoints that W files make and P ranks write, of runs by themselves and in callbacks: read by any other number of ranks, equal to those of one process, with memory as planned.
+/* Checkpoints that W files make and P ranks write, of runs by themselves and in callbacks: read by any other number of
+ * ranks, equal to those of one process, with memory as planned.
  *
  * RANKS_SHARD is a list of strategies (ranks.shard), each of which is to do all of this. */
 #include <dirent.h>
@@ -152,7 +153,8 @@ static const char *strategy_of(int count, const char *shard) {
     return count > 1 && strcmp(shard, "none") != 0 ? shard : NULL;
 }
 
-/* Written by counts[p] ranks in writers[w] files, and read by every number of ranks, which may divide the state otherwise. */
+/* Written by counts[p] ranks in writers[w] files, and read by every number of ranks, which may divide the state
+ * otherwise. */
 static void check_checkpoint(const hashes *alone, int p, int w, const char *writing, const char *reading) {
     char hash[HASH_TEXT];
     leg first = {

@@ -1,5 +1,6 @@
-/* Ranks that divide the state of a run, by every strategy: losses, norms, evaluations, weights and state have the bits of one process, and each rank holds and sends what the plan says. The
- * ranks are threads; what MPI and checkpoints add is tested by hash.sh. */
+/* Ranks that divide the state of a run, by every strategy: losses, norms, evaluations, weights and state have the bits
+ * of one process, and each rank holds and sends what the plan says. The ranks are threads; what MPI and checkpoints
+ * add is tested by hash.sh. */
 #include "anneal/open.h"
 #include "anneal/ranks.h"
 #include "ranks/own_run.h"
@@ -35,7 +36,8 @@ static const struct {
      GPT("batch: {global: 16, leaves: 8}\ntrain: {precision: bf16, recompute: block}\n"
          "lora: {targets: [c_attn, c_fc], rank: 4, dropout: 0.1}\n"),
      NULL, false},
-    /* Leaves of 2 samples: two or four of them in a micro-batch, or two micro-batches a leaf; a step has 8, 5 or 16 leaves. */
+    /* Leaves of 2 samples: two or four of them in a micro-batch, or two micro-batches a leaf; a step has 8, 5 or 16
+     * leaves. */
     {"pairs",
      MLP("f32", "model: {type: mlp, hidden: [80, 50, 40], dropout: 0.1}\nbatch: {global: 16, leaves: 8, micro: 4}\n"),
      NULL, true},
@@ -270,8 +272,9 @@ static const int hybrids[][2] = {{4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}, {4, 1},
 enum { SHARDS = sizeof shards / sizeof *shards, HYBRIDS = sizeof hybrids / sizeof *hybrids };
 
 #ifdef ANNEAL_SANITIZED
-/* One number of ranks for each config and strategy, on one host or on many: a sanitizer looks at what is done with memory, which the config and the strategy say, and not at bits. All
- * numbers come with every strategy, in several configs. */
+/* One number of ranks for each config and strategy, on one host or on many: a sanitizer looks at what is done
+ * with memory, which the config and the strategy say, and not at bits. All numbers come with every
+ * strategy, in several configs. */
 static void check_config(size_t i, const outcome *expected) {
     for (size_t s = 0; s < SHARDS; s++) {
         const int count = 2 + (int)(i + 2 * s) % (MOST_RANKS - 1);

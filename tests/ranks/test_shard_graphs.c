@@ -1,5 +1,6 @@
-/* Graphs that meet what ranks divide in unusual ways, with the bits of one process under every strategy: nodes that read the weights of three units at once, one of them an op of the program's own;
- * and values that are computed twice so that a budget of memory is kept, where gathered weights and gradients of units are in that memory too. */
+/* Graphs that meet what ranks divide in unusual ways, with the bits of one process under every strategy: nodes that
+ * read the weights of three units at once, one of them an op of the program's own; and values that are computed
+ * twice so that a budget of memory is kept, where gathered weights and gradients of units are in that memory too. */
 #include "anneal/open.h"
 #include "exec/program.h"
 #include "ranks/threads.h"

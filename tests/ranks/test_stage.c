@@ -1,4 +1,5 @@
-/* Checkpoints that several ranks write to a fast folder first (save.stage), under every strategy: the run ends with the state of one process, and goes on from the staged copy where that is the newest. */
+/* Checkpoints that several ranks write to a fast folder first (save.stage), under every strategy: the run ends with
+ * the state of one process, and goes on from the staged copy where that is the newest. */
 #include <dirent.h>
 #include <stdlib.h>
 

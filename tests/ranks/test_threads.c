@@ -1,5 +1,5 @@
-/* Runs on several ranks, which are threads here: the same state_hash on any number of them, memory as planned on each, and messages as planned. What MPI adds is
- * tested by hash.sh. */
+/* Runs on several ranks, which are threads here: the same state_hash on any number of them, memory as planned on each,
+ * and messages as planned. What MPI adds is tested by hash.sh. */
 #include "anneal/open.h"
 #include "anneal/run.h"
 #include "ranks/threads.h"

@@ -1,4 +1,5 @@
-/* Mistakes of programs on several ranks that docs/traps.md tells of: ranks that do not do the same. The ranks are threads. */
+/* Mistakes of programs on several ranks that docs/traps.md tells of: ranks that do not do the same. The ranks are
+ * threads. */
 #include <time.h>
 
 #include "anneal/checkpoint.h"
@@ -320,7 +321,8 @@ static void test_what_one_rank_does_otherwise_is_refused(void **state) {
     host_ranks = 1;
 }
 
-/* Rank 0 alone has other initial weights: set by hand, or loaded from a file that only it has. Everybody else would have to be told by a broadcast. */
+/* Rank 0 alone has other initial weights: set by hand, or loaded from a file that only it has. Everybody else would
+ * have to be told by a broadcast. */
 static an_status set_weights(one_rank *r, an_trainer *trainer) {
     float bias[5] = {0, 0, 0, 0, 0.25F};
     const an_array array = array_of(bias, AN_DTYPE_F32, 1, (const int64_t[]){5});

@@ -1,4 +1,5 @@
-/* Mistakes of programs on several ranks that docs/traps.md tells of: numbers that depend on how many ranks there are. The ranks are threads. */
+/* Mistakes of programs on several ranks that docs/traps.md tells of: numbers that depend on how many ranks there
+ * are. The ranks are threads. */
 #include "anneal/run.h"
 #include "ranks/own_run.h"
 
@@ -60,7 +61,8 @@ static void check_all(own_choices c) {
 
 /* ---- batches and rates ---- */
 
-/* The loss that a rank reports is that of all ranks; batch and rate do not grow with their number, and the schedule is not stepped by each of them. */
+/* The loss that a rank reports is that of all ranks; batch and rate do not grow with their number, and the schedule
+ * is not stepped by each of them. */
 static void test_every_rank_has_the_numbers_of_the_whole_step(void **state) {
     own_choices c = own_usual();
     (void)state;
@@ -224,7 +226,8 @@ static void test_ranks_share_out_every_epoch(void **state) {
     }
 }
 
-/* 29 samples in micro-batches of 1 divide by no number of ranks: nothing is padded, nothing is dropped, and the sums are those of one process. */
+/* 29 samples in micro-batches of 1 divide by no number of ranks: nothing is padded, nothing is dropped, and the sums
+ * are those of one process. */
 static void test_ranks_evaluate_every_sample_once(void **state) {
     one_rank ranks[MOST];
     an_evaluation alone[2];
@@ -297,8 +300,8 @@ end:
     an_graph_destroy(&graph);
 }
 
-/* The last step of an epoch has four samples for eight leaves, each with a row of the table of its own: most ranks have no gradient for most rows, some have none at all, and no rank has one for the head that the loss
- * does not read. */
+/* The last step of an epoch has four samples for eight leaves, each with a row of the table of its own: most ranks have
+ * no gradient for most rows, some have none at all, and no rank has one for the head that the loss does not read. */
 static void test_parameters_that_a_rank_does_not_use(void **state) {
     one_rank ranks[MOST];
     char alone[HASH_TEXT];

@@ -50,7 +50,8 @@ static void *rank_thread(void *user) {
     return NULL;
 }
 
-/* Runs the body on so many ranks, `host_ranks` of which share memory, and waits for all; `plant` (NULL: nothing) changes a rank before it starts. */
+/* Runs the body on so many ranks, `host_ranks` of which share memory, and waits for all; `plant` (NULL: nothing)
+ * changes a rank before it starts. */
 static inline void run_ranks_on(one_rank *ranks, int count, int host_ranks, void (*body)(one_rank *rank), void *user,
                                 void (*plant)(one_rank *rank)) {
     thread_hub hub;

@@ -1,4 +1,5 @@
-/* Ranks of one machine that take themselves for ranks of two hosts, the first half on one: preloaded between the program and MPI. */
+/* Ranks of one machine that take themselves for ranks of two hosts, the first half on one: preloaded
+ * between the program and MPI. */
 #include <mpi.h>
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the names in mpi.h are another's */

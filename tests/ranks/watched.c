@@ -1,4 +1,5 @@
-/* Ranks that do nothing but wait for each other, step after step, and watch each other meanwhile: what tests of hangs stop and cut off.
+/* Ranks that do nothing but wait for each other, step after step, and watch each other meanwhile: what tests of hangs
+ * stop and cut off.
  *
  *     mpirun -n 4 watched MPI REPORT_AFTER
  *

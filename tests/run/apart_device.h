@@ -1,12 +1,13 @@
 /* A device whose memory only its own kernels can touch.
  *
- * Addresses that it gives out lie in a range that nobody may read or write; the bytes are in a second range, as far behind them as the first
- * is long. Its copies and its kernels know that distance. Whoever else dereferences an address of the device dies, a kernel of the host
- * that is launched here too. The memory starts as noise, because that of a device does.
+ * Addresses that it gives out lie in a range that nobody may read or write; the bytes are in a second range, as far
+ * behind them as the first is long. Its copies and its kernels know that distance. Whoever else dereferences an address
+ * of the device dies, a kernel of the host that is launched here too. The memory starts as noise, because that of a
+ * device does.
  *
- * Its kernels are plain loops over f32 in the orders that the headers of the host's kernels promise for the base level of instructions
- * (kernels/product/core.h, kernels/common/reduce_order.h, kernels/update/update.h), so their bits are the host's. They are those of a small
- * MLP and of AdamW, and no others: nothing is fused here. */
+ * Its kernels are plain loops over f32 in the orders that the headers of the host's kernels promise for the base level
+ * of instructions (kernels/product/core.h, kernels/common/reduce_order.h, kernels/update/update.h), so their bits are
+ * the host's. They are those of a small MLP and of AdamW, and no others: nothing is fused here. */
 #ifndef TESTS_RUN_APART_DEVICE_H
 #define TESTS_RUN_APART_DEVICE_H
 

@@ -1,4 +1,5 @@
-/* The moving average of the weights in checkpoints: a run that goes on keeps it, and whatever reads a checkpoint as a model takes it unless it is told otherwise. */
+/* The moving average of the weights in checkpoints: a run that goes on keeps it, and whatever reads a checkpoint as
+ * a model takes it unless it is told otherwise. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -191,7 +192,8 @@ static void test_predictors(void **state) {
     FAILS(ctx, an_predictor_open(&predictor, ctx, "plain", &options), AN_ERR_STATE, "has no moving average");
 }
 
-/* A manifest with a correct hash of its own, whose averages are not those of its weights: what reads them has room for weights. */
+/* A manifest with a correct hash of its own, whose averages are not those of its weights: what reads
+ * them has room for weights. */
 static void test_averages_of_other_weights(void **state) {
     static const char path[] = "averaged/" SAVED "/manifest.json", from[] = "ema/hidden.0.weight";
     static char text[1 << 16];

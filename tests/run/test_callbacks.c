@@ -74,7 +74,8 @@ static an_status run(watch *w, const char *config, double most_seconds, an_run_o
     return status;
 }
 
-/* After the step that is under way, and at once if there is none. A save ends beside the steps: the step may be a later one. */
+/* After the step that is under way, and at once if there is none. A save ends beside the steps: the
+ * step may be a later one. */
 static void test_stop_from_any_callback(void **state) {
     (void)state;
     for (int place = 0; place < PLACES; place++) {

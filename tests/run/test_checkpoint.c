@@ -1,4 +1,5 @@
-/* Saving and carrying on, from a program: the same bits, which checkpoints stay, a host's own clock, launches that overtake each other. */
+/* Saving and carrying on, from a program: the same bits, which checkpoints stay, a host's own clock, launches
+ * that overtake each other. */
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -122,7 +123,8 @@ static void test_stopped_after_any_step_same_bits(void **state) {
     }
 }
 
-/* The same trainer goes on: an evaluation that the stop kept back comes first, and its state is saved beside that of the step. */
+/* The same trainer goes on: an evaluation that the stop kept back comes first, and its state is saved
+ * beside that of the step. */
 static void test_stopped_and_run_again(void **state) {
     (void)state;
     const hashes end = undisturbed("");
@@ -318,7 +320,8 @@ static void test_keep_named(void **state) {
     has_names("folder/checkpoints", "", ". .. step-00000005-1 step-00000009-2-at-50 ");
 }
 
-/* A crash in a save that replaces another leaves two checkpoints of one user step. They count as one: nothing else has to go for them. */
+/* A crash in a save that replaces another leaves two checkpoints of one user step. They count as one: nothing
+ * else has to go for them. */
 static void test_keep_named_counts_user_steps(void **state) {
     static const char config[] = CONFIG "save: {every: off, keep_named: 2}\n", both[] = "folder/checkpoints";
     an_step_metrics metrics;

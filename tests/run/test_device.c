@@ -1,4 +1,5 @@
-/* Whole runs on a device that has memory and kernels of its own (apart_device.h): the host's bits, and nobody else touches that memory. */
+/* Whole runs on a device that has memory and kernels of its own (apart_device.h): the host's bits, and nobody
+ * else touches that memory. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,8 +177,8 @@ static void test_checkpoint_moves(void **state) {
     assert_memory_equal(&moved, &host, sizeof host);
 }
 
-/* Batch norms with their statistics, dropout, copies of low precision with a scaled loss, weights that are packed for prediction: all kinds of
- * memory that a run has, with the host's kernels. */
+/* Batch norms with their statistics, dropout, copies of low precision with a scaled loss, weights that are packed for
+ * prediction: all kinds of memory that a run has, with the host's kernels. */
 static void run_images(const an_device *on, const char *folder, const char *precision, results *r) {
     char text[MOST_TEXT];
     an_trainer *trainer = NULL;

@@ -1,4 +1,5 @@
-/* An epoch is an epoch, also where accumulation by epoch changes how many steps it has: evaluations, saves, log lines and lengths. */
+/* An epoch is an epoch, also where accumulation by epoch changes how many steps it has: evaluations,
+ * saves, log lines and lengths. */
 #include <dirent.h>
 
 #include "anneal/open.h"
@@ -287,7 +288,8 @@ static bool has_checkpoint(int step) {
     return has;
 }
 
-/* Inside the short first epoch, inside a later one, right at borders; by a stop, which saves, and by an end that does not. */
+/* Inside the short first epoch, inside a later one, right at borders; by a stop, which saves, and by an end that
+ * does not. */
 static void test_resumed_inside_an_epoch_acts_at_the_same_steps(void **state) {
     static const char config[] = CONFIG DATA_EVAL "eval: {every: 1 epoch}\nsave: {every: 2 epochs, keep_last: all}\n";
     static const int64_t steps[] = {2, 3, 9, 20, 33, 52};

@@ -122,7 +122,8 @@ static void expect_changes(const char *setting, const char *expected) {
     an_string_release(ctx, &changes);
 }
 
-/* What a resumed run may change, one without a checkpoint may change too: any strategy, threads and lines, but nothing that its bits depend on. */
+/* What a resumed run may change, one without a checkpoint may change too: any strategy, threads and lines, but
+ * nothing that its bits depend on. */
 static void test_what_makes_a_config_another_run(void **state) {
     (void)state;
     expect_changes(NULL, NULL); /* no folder yet */

@@ -1,5 +1,5 @@
-/* matmul_precision: medium. Products read bf16 and everything is stored in f32: against the same model written out in f32 with
- * its inputs rounded, which differs in the order of sums only. */
+/* matmul_precision: medium. Products read bf16 and everything is stored in f32: against the same model written out in
+ * f32 with its inputs rounded, which differs in the order of sums only. */
 #include "anneal/models.h"
 #include "anneal/predict.h"
 #include "open/support.h"

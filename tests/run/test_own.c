@@ -1,4 +1,5 @@
-/* Runs of models with ops and kernels of the program: opened from a config, resumed by a program that has them, refused by one that has not. */
+/* Runs of models with ops and kernels of the program: opened from a config, resumed by a program that has them,
+ * refused by one that has not. */
 #include "anneal/checkpoint.h"
 #include "anneal/experimental.h"
 #include "anneal/open.h"

@@ -1,5 +1,5 @@
-/* Metrics that a program adds: where they are reported, that best and early stop can use them, that they belong to the state of a run,
- * and what is refused. */
+/* Metrics that a program adds: where they are reported, that best and early stop can use them, that they belong to the
+ * state of a run, and what is refused. */
 #include <fenv.h>
 #include <stdlib.h>
 
@@ -386,7 +386,8 @@ static void test_it_cannot_change_the_run(void **state) {
     assert_int_equal(refusals, 4);
 }
 
-/* By calls: a value is asked of the trainer, the function has the host's rounding, and later metrics are for later trainers. */
+/* By calls: a value is asked of the trainer, the function has the host's rounding, and later metrics are for later
+ * trainers. */
 static void test_by_calls(void **state) {
     script s = {0}, late = {0};
     an_evaluation evaluation;

@@ -1,4 +1,5 @@
-/* Optimizers that a program adds: what is refused, that all that a run has works with them, and that a checkpoint knows its own. */
+/* Optimizers that a program adds: what is refused, that all that a run has works with them, and that a
+ * checkpoint knows its own. */
 #include <stdlib.h>
 
 #include "anneal/checkpoint.h"
@@ -8,7 +9,8 @@
 
 enum { STEPS = 12, MIDDLE = 6 };
 
-/* ---- a twin of adamw, by its formulas ---- The built-in one has a kernel of its own, so equal bits are no matter of course. */
+/* ---- a twin of adamw, by its formulas ---- The built-in one has a kernel of its own, so equal bits
+ * are no matter of course. */
 
 #define DEFINE_TWIN(name, real, root)                                                                           \
     static void name(void *user, const an_optimizer_numbers *n, int64_t count, const real *g, real *w, real *m, \

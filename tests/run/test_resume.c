@@ -142,7 +142,8 @@ static void test_the_config_allows_new_bits(void **state) {
 
 /* ---- the fingerprint of the kernels ---- */
 
-/* Kernels that compute something else are seen, whatever they are called; a checkpoint of a version that did not store this says nothing. */
+/* Kernels that compute something else are seen, whatever they are called; a checkpoint of a version that did not
+ * store this says nothing. */
 static void test_fingerprint(void **state) {
     static const char text[] = "run: {dir: print, steps: 12}\n" MLP;
     char now[64];
@@ -168,7 +169,8 @@ static void test_fingerprint(void **state) {
 #define PLAIN "attention=portable,attention_diff=portable"
 #define OLD_PLAIN "attention=reference,attention_diff=reference"
 
-/* Other kernels have other bits, in whichever launch they were asked for; one that would have been taken anyway is no other. */
+/* Other kernels have other bits, in whichever launch they were asked for; one that would have been
+ * taken anyway is no other. */
 static void test_kernels(void **state) {
     static const char text[] = "run: {dir: kernels, steps: 12}\n" GPT;
     an_checkpoint *c = NULL;

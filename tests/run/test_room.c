@@ -1,4 +1,5 @@
-/* A trainer that was made from C is compared with the limits of its process too, before anything is allocated for it. */
+/* A trainer that was made from C is compared with the limits of its process too, before anything is allocated for
+ * it. */
 #include <sys/resource.h>
 
 #include "anneal/models.h"

@@ -1,5 +1,6 @@
-/* Fifty steps of a GPT of two layers against PyTorch, with all that a step has: groups, warm-up and cosine, accumulation over
- * micro-batches of ragged sequences, clipping. tests/golden/run.py has the same in PyTorch and makes what is expected here. */
+/* Fifty steps of a GPT of two layers against PyTorch, with all that a step has: groups, warm-up and cosine,
+ * accumulation over micro-batches of ragged sequences, clipping. tests/golden/run.py has the same in PyTorch and
+ * makes what is expected here. */
 #include "anneal/models.h"
 #include "anneal/train.h"
 #include "support/support.h"

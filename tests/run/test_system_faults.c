@@ -219,7 +219,8 @@ static void test_best_that_cannot_be_linked(void **state) {
     assert_int_equal(count_checkpoints(), 2);
 }
 
-/* The loader needs the threads that it was given. Everything else does its work on the calling thread, with the same bits. */
+/* The loader needs the threads that it was given. Everything else does its work on the calling
+ * thread, with the same bits. */
 static void test_no_threads(void **state) {
     static const char loader[] = "setting data.threads to 0",
                       large[] = "run: {dir: faults, steps: 6}\nbatch: {global: 96}\n"

@@ -1,13 +1,14 @@
-/* Calls that change files, put in front of the C library's by LD_PRELOAD: counts them, lets them fail, ends the process at one, or
- * makes them slow. Looks only at what is under $FAULT_FOLDER, a path without links.
+/* Calls that change files, put in front of the C library's by LD_PRELOAD: counts them, lets them fail, ends the process
+ * at one, or makes them slow. Looks only at what is under $FAULT_FOLDER, a path without links.
  *
- * A call has a key, "name nth path": the nth call of that name on that path (relative to the folder) since the process began. The
- * order in which threads make calls changes from run to run; keys do not.
+ * A call has a key, "name nth path": the nth call of that name on that path (relative to the folder) since the process
+ * began. The order in which threads make calls changes from run to run; keys do not.
  *
- *   FAULT_LOG      a file that gets a line "number result key" for each call that came back; the result has a star at the chosen one
- *   FAULT_AT       the key of the call that something happens to, once; or its number
+ *   FAULT_LOG      a file that gets a line "number result key" for each call that came back; the result has a star at
+ *   the chosen one FAULT_AT       the key of the call that something happens to, once; or its number
  *   FAULT_MODE     fail    it does nothing and reports $FAULT_ERRNO; SHORT: a write writes half
- *                  done    it does its work and reports $FAULT_ERRNO all the same, as a repeated request on a network does
+ *                  done    it does its work and reports $FAULT_ERRNO all the same, as a repeated request on a
+ *                          network does
  *                  before  the process is killed right before it
  *                  after   … right after it
  *   FAULT_VICTIM   a file with the number of another process, which is killed in place of this one
@@ -17,8 +18,8 @@
  *   FAULT_READS    opening a file for reading is a call too, openread
  *   FAULT_SHADOW   what a power cut would leave is kept there (interpose_shadow.c)
  *
- * A close that fails has closed the descriptor. Files opened by fopen and folders by opendir are not followed; these two themselves are
- * calls. Opening a folder is one, as it is how folders are synced. */
+ * A close that fails has closed the descriptor. Files opened by fopen and folders by opendir are not followed; these
+ * two themselves are calls. Opening a folder is one, as it is how folders are synced. */
 #define _GNU_SOURCE /* the functions themselves; NOLINT(bugprone-reserved-identifier) */
 #undef _FILE_OFFSET_BITS
 #include "interpose.h"

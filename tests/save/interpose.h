@@ -38,7 +38,8 @@ ssize_t call_leave(call *c, ssize_t result);
 
 /* The durable shadow of the folder, in $FAULT_SHADOW; each does nothing where there is none.
  *   inodes/NUMBER     content of a file at its last fsync
- *   folders/NUMBER    entries of a folder at its last fsync: a line "type inode name" each, and a link's target after a tab */
+ *   folders/NUMBER    entries of a folder at its last fsync: a line "type inode name" each, and a
+ *   link's target after a tab */
 void shadow_sync(int descriptor);
 /* The inode behind a path gets no new meaning while the process lives: for what is about to lose its name. */
 void shadow_pin(int folder, const char *path);

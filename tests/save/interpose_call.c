@@ -169,8 +169,8 @@ void call_set_path(int descriptor, const char *path) {
     errno = kept;
 }
 
-/* Counts the call among those of its name and path; the lock is held. In runs with more keys than the table has room for, those
- * that come late have no count. */
+/* Counts the call among those of its name and path; the lock is held. In runs with more keys than the table has room
+ * for, those that come late have no count. */
 static void make_key(call *c) {
     char text[KEY_BYTES];
     long count = 0;

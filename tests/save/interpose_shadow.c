@@ -1,5 +1,5 @@
-/* What would be left if the power went: the content of files at their last fsync and the entries of folders at theirs. This is the
- * strictest reading of what POSIX promises; tests/save/power.py makes a folder from it. */
+/* What would be left if the power went: the content of files at their last fsync and the entries of folders at theirs.
+ * This is the strictest reading of what POSIX promises; tests/save/power.py makes a folder from it. */
 #define _GNU_SOURCE /* O_PATH; NOLINT(bugprone-reserved-identifier) */
 #undef _FILE_OFFSET_BITS
 #include <dirent.h>

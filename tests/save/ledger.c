@@ -1,11 +1,12 @@
-/* No sample twice, none missed: a program that trains with the library's own resume is killed again and again, and writes down which
- * samples each step took. Whatever launch took it, a step has the same samples, and every epoch has each sample once. Its saves at user
- * steps replace each other: whenever it is killed, the checkpoint of a user step whose save had returned can be opened, or a newer one.
+/* No sample twice, none missed: a program that trains with the library's own resume is killed again and again, and
+ * writes down which samples each step took. Whatever launch took it, a step has the same samples, and every epoch has
+ * each sample once. Its saves at user steps replace each other: whenever it is killed, the checkpoint of a user step
+ * whose save had returned can be opened, or a newer one.
  *
  *   ledger [KILLS]         in the working folder
  *
- * What a step trains on is what its loader gives: the linker puts __wrap_an_loader_next before an_loader_next (CMakeLists.txt), so
- * nothing of this is in the library. */
+ * What a step trains on is what its loader gives: the linker puts __wrap_an_loader_next before an_loader_next
+ * (CMakeLists.txt), so nothing of this is in the library. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -32,7 +33,8 @@ enum {
     KILLS = 200
 };
 
-/* Epochs with steps of 6, 12, 18 and again 6 samples; none divides the samples, so steps at the end of an epoch are short. */
+/* Epochs with steps of 6, 12, 18 and again 6 samples; none divides the samples, so steps at the end of an epoch are
+ * short. */
 static const char config_text[] = "run: {dir: run, steps: %d, seed: 11}\n"
                                   "model: {type: mlp, hidden: [8], dropout: 0.2}\n"
                                   "data: {train: {type: csv, path: ledger.csv}, threads: 2}\n"
@@ -71,7 +73,8 @@ static int fail(an_context *ctx, const char *what) {
     return FAILED;
 }
 
-/* The ledger, without a line that a kill has torn: a write that crosses pages of the file may end between them. The step of such a line was not saved, so it is taken again. */
+/* The ledger, without a line that a kill has torn: a write that crosses pages of the file may end between them. The
+ * step of such a line was not saved, so it is taken again. */
 static int open_ledger(void) {
     char tail[LINE_BYTES];
     const int ledger = open("ledger.txt", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);

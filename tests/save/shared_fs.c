@@ -1,11 +1,12 @@
-/* A file system in user space (FUSE) for tests: passes everything on to a folder and behaves like one that is shared over a network
- * where it is asked to.
+/* A file system in user space (FUSE) for tests: passes everything on to a folder and behaves like one that is shared
+ * over a network where it is asked to.
  *
  *   shared_fs FOLDER MOUNT [WORD...]       stays in the foreground until it is unmounted
  *
  *   rename=N   each Nth rename is done, but says ENOENT or EIO in turn: a request that was sent again and finds it done
  *   stale=N    each Nth opening of a file fails with ESTALE (twice on end: the kernel tries once more by itself)
- *   silly      a file that is removed while it is open is renamed to .nfs… and stays until it is closed; a folder with one in it is not
+ *   silly      a file that is removed while it is open is renamed to .nfs… and stays until it is closed; a folder with
+ *   one in it is not
  *              empty, and the file itself cannot be removed (EBUSY)
  *   nolock     flock and fcntl locks fail with ENOLCK
  *   nodirect   O_DIRECT fails with EINVAL

@@ -1,5 +1,5 @@
-/* What tests of a training step's parts share: the golden series of tests/golden/training.py, and the parameters, weights and
- * gradients that they were made with. */
+/* What tests of a training step's parts share: the golden series of tests/golden/training.py, and the parameters,
+ * weights and gradients that they were made with. */
 #ifndef TESTS_SERIES_H
 #define TESTS_SERIES_H
 

@@ -141,7 +141,8 @@ static void test_order_of_addition(void **state) {
     }
 }
 
-/* The sum of a node of the tree over pages [first, first + size), size a power of two; pages after the last are not there. */
+/* The sum of a node of the tree over pages [first, first + size), size a power of two; pages after the last are not
+ * there. */
 static double tree(const double *sums, int count, int first, int size) {
     if (size == 1) return sums[first];
     const int half = size / 2;

@@ -166,7 +166,8 @@ static void test_embeddings_stay(void **state) {
     an_graph_destroy(&g);
 }
 
-/* The same of tables that are added whole, to scaled tokens or to another table; a table that is added to anything else decays. */
+/* The same of tables that are added whole, to scaled tokens or to another table; a table that is added
+ * to anything else decays. */
 static void test_tables_of_positions_stay(void **state) {
     static const char *const tables[] = {"tokens", "places", "segments"};
     const an_group_options o = {DEFAULTS(an_group_options), .decay_embeddings = false};

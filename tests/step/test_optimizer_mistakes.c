@@ -1,4 +1,5 @@
-/* What optimizers refuse: options, stores, groups, updates and norms that are not finite. A refusal leaves the weights as they were. */
+/* What optimizers refuse: options, stores, groups, updates and norms that are not finite. A refusal leaves
+ * the weights as they were. */
 #include "exec/params.h"
 #include "step/series.h"
 

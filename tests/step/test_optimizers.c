@@ -1,5 +1,5 @@
-/* Optimizers against PyTorch's over 100 steps in f32 and f64, and what an update promises besides: bits that depend on neither
- * threads nor level, copies of low precision. */
+/* Optimizers against PyTorch's over 100 steps in f32 and f64, and what an update promises besides: bits that depend on
+ * neither threads nor level, copies of low precision. */
 #include <fenv.h>
 
 #include "base/float16.h"

@@ -1,4 +1,5 @@
-/* The loss scaler against PyTorch's GradScaler: the scale, the skips and the weights of a run with planted infinities. */
+/* The loss scaler against PyTorch's GradScaler: the scale, the skips and the weights of a run with planted
+ * infinities. */
 #include "step/series.h"
 
 enum { STEPS = 100, BIAS = 2 };

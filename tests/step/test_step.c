@@ -156,7 +156,8 @@ static void test_cuts_of_a_batch_agree(void **state) {
     free(whole);
 }
 
-/* The loss of a step is the mean over its targets, not the mean of its micro-batches' means, which is another number. */
+/* The loss of a step is the mean over its targets, not the mean of its micro-batches' means, which is another
+ * number. */
 static void test_loss_is_a_mean_over_targets(void **state) {
     double sum = 0, mean_of_means = 0, loss;
     training t;
@@ -178,7 +179,8 @@ static void test_loss_is_a_mean_over_targets(void **state) {
 
 /* ---- leaves ---- */
 
-/* What the tree must give, from leaves that ran alone: the same recursion as in the design, nothing shared with the code. */
+/* What the tree must give, from leaves that ran alone: the same recursion as in the design, nothing shared with the
+ * code. */
 static bool add_range(float *const *leaves, const bool *present, int64_t begin, int64_t end, int64_t n, float *out) {
     if (end - begin == 1) {
         if (present[begin]) memcpy(out, leaves[begin], (size_t)n * sizeof *out);
@@ -261,7 +263,8 @@ static an_status make_call(const training *t, call c) {
     }
 }
 
-/* From every place of a step, every call that does not come next is refused, and the step goes on as if nothing was said. */
+/* From every place of a step, every call that does not come next is refused, and the step goes on as if nothing was
+ * said. */
 static void test_every_wrong_order_is_refused(void **state) {
     static const bool allowed[CALLS + 1][CALLS] = {
         /* after nothing */ {[BEGIN] = true},

@@ -1,4 +1,5 @@
-/* A model that has everything a checkpoint of many ranks can meet: blocks and what lies between them, parameters of many pages and of a part of one, frozen ones, run states. */
+/* A model that has everything a checkpoint of many ranks can meet: blocks and what lies between them, parameters of
+ * many pages and of a part of one, frozen ones, run states. */
 #ifndef TESTS_STORE_RANKS_SUPPORT_H
 #define TESTS_STORE_RANKS_SUPPORT_H
 
@@ -55,7 +56,8 @@ static inline void fill_some(char *base, const an_stored *e, int64_t first, int6
     for (int64_t i = first; i < end; i++) values[i] = (float)noise(seed + (uint64_t)(e->offset / 4 + i));
 }
 
-/* Every number of the state that is there is another one, and the same on every rank. Between the parameters are zeros. */
+/* Every number of the state that is there is another one, and the same on every rank. Between the parameters are
+ * zeros. */
 static inline void fill_store(an_params *p) {
     enum { APART = 1 << 20 };
     for (size_t i = 0; i < p->entry_count; i++) {

@@ -1,6 +1,8 @@
-/* Damage is seen: every single bit of a checkpoint that is another one, every length that is shorter, files that are missing, swapped, of
- * another step or too many. Each is refused when the checkpoint is verified and when it is loaded, and the message names the file.
- *     test_store_damage [STRIDE [NUMBERS]]     every STRIDEth bit and length only; of the numbers of tensors, whose bytes are hashed and not
+/* Damage is seen: every single bit of a checkpoint that is another one, every length that is shorter, files that are
+ * missing, swapped, of another step or too many. Each is refused when the checkpoint is verified and when it is loaded,
+ * and the message names the file.
+ *     test_store_damage [STRIDE [NUMBERS]]     every STRIDEth bit and length only; of the numbers of tensors, whose
+ *     bytes are hashed and not
  *                                              looked at, every NUMBERSth */
 #include <dirent.h>
 #include <fcntl.h>
@@ -229,8 +231,8 @@ static void test_swapped_parts(void **state) {
     is_good();
 }
 
-/* Of another step of the same run, so that only the bytes tell. Where both have the same there is nothing to tell; a manifest is good by
- * itself and does not fit the files that it finds. */
+/* Of another step of the same run, so that only the bytes tell. Where both have the same there is nothing to tell; a
+ * manifest is good by itself and does not fit the files that it finds. */
 static void test_files_of_another_step(void **state) {
     size_t replaced = 0;
     (void)state;

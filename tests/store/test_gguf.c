@@ -1,4 +1,5 @@
-/* GGUF files: every type that is read, against the gguf package for Python (tests/golden/make-gguf); and files that are damaged, or are of a kind that is not read. */
+/* GGUF files: every type that is read, against the gguf package for Python (tests/golden/make-gguf); and files that
+ * are damaged, or are of a kind that is not read. */
 #include "base/context.h"
 #include "data/support.h"
 #include "store/gguf.h"

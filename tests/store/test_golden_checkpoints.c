@@ -1,7 +1,7 @@
-/* Checkpoints of every version of the format that there was, in tests/golden/checkpoints: later versions must read them, and runs that carry
- * on from them must end with the bits of the run that was never stopped. They were made with the instructions that every machine has;
- * with these no model needs oneDNN, so its version, which a run is otherwise held to, may be another one. So may anneal's: these runs keep
- * their bits, and a user must still allow others. */
+/* Checkpoints of every version of the format that there was, in tests/golden/checkpoints: later versions must read
+ * them, and runs that carry on from them must end with the bits of the run that was never stopped. They were made with
+ * the instructions that every machine has; with these no model needs oneDNN, so its version, which a run is otherwise
+ * held to, may be another one. So may anneal's: these runs keep their bits, and a user must still allow others. */
 #include <zlib.h>
 
 #include "anneal/checkpoint.h"
@@ -123,8 +123,8 @@ static void assert_since(const char *folder, int64_t step) {
     an_checkpoint_close(&c);
 }
 
-/* The data lies elsewhere than it did, and the folder of the run is the test's own: both may change. `note` is what the user is told; NULL: nothing, if the machine is like
- * the one that wrote it. */
+/* The data lies elsewhere than it did, and the folder of the run is the test's own: both may change. `note` is what the
+ * user is told; NULL: nothing, if the machine is like the one that wrote it. */
 static void carry_on(const golden *g, const char *name, const char *note) {
     char weights[AN_HASH_TEXT], state[AN_HASH_TEXT], command[PATH], dir[PATH];
     const char *const sets[] = {dir};

@@ -1,5 +1,6 @@
-/* A checkpoint that is read by many ranks together: whoever wrote it and whoever owns the state, every rank has its own part afterwards, bit for bit, and each byte of each file
- * was read once. What is damaged, cannot be read, has no memory or gets lost on one rank is the same error on all. */
+/* A checkpoint that is read by many ranks together: whoever wrote it and whoever owns the state, every rank has its own
+ * part afterwards, bit for bit, and each byte of each file was read once. What is damaged, cannot be read, has no
+ * memory or gets lost on one rank is the same error on all. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -35,7 +36,8 @@ ssize_t __wrap_pread(int file, void *bytes, size_t count, off_t offset) {
 
 /* ---- messages that leave late ---- */
 
-/* Sends of one rank that take their bytes only when some message is waited for, as those of MPI may: what is overwritten before gets lost. Kept until they leave, in order. */
+/* Sends of one rank that take their bytes only when some message is waited for, as those of MPI may: what is
+ * overwritten before gets lost. Kept until they leave, in order. */
 typedef struct late_send {
     const void *bytes;
     size_t count;

@@ -1,5 +1,6 @@
-/* Manifests that are made to do harm: each has a correct hash of its own, as a hash is no signature. What is refused is refused by the rule
- * that it breaks, naming a file; nothing stays open, nothing stays allocated, and memory stays below twice the files. */
+/* Manifests that are made to do harm: each has a correct hash of its own, as a hash is no signature. What is refused
+ * is refused by the rule that it breaks, naming a file; nothing stays open, nothing stays allocated, and memory
+ * stays below twice the files. */
 #include <xxhash.h>
 
 #include "store/manifest.h"

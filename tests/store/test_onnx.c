@@ -1,5 +1,6 @@
-/* Graphs as ONNX models: which nodes are written, what is refused. Given a graph's file, the program writes its model with the weights as inputs: check_onnx.py compares what
- * ONNX Runtime makes of it with the golden files of every op. */
+/* Graphs as ONNX models: which nodes are written, what is refused. Given a graph's file, the program writes
+ * its model with the weights as inputs: check_onnx.py compares what ONNX Runtime makes of it with the
+ * golden files of every op. */
 #include "support/support.h"
 
 #include "anneal/checkpoint.h"

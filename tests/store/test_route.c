@@ -1,4 +1,5 @@
-/* Every byte of every file comes exactly once from its owner, whoever asks; both sides of a transfer have it, in the same order. */
+/* Every byte of every file comes exactly once from its owner, whoever asks; both sides of a transfer
+ * have it, in the same order. */
 #include "store/route.h"
 
 #include "store/ranks_support.h"

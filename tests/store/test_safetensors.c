@@ -1,4 +1,5 @@
-/* safetensors: what is written is read, in every type and alignment; what the format allows is read in whatever form it comes. */
+/* safetensors: what is written is read, in every type and alignment; what the format allows is read
+ * in whatever form it comes. */
 #include <fcntl.h>
 
 #include "store/safetensors_support.h"

@@ -1,5 +1,5 @@
-/* safetensors files that are made to do harm: each is refused by the rule that it breaks, naming the file, without memory beyond twice
- * its bytes, and nothing stays open. */
+/* safetensors files that are made to do harm: each is refused by the rule that it breaks, naming the file, without
+ * memory beyond twice its bytes, and nothing stays open. */
 #include "store/safetensors_support.h"
 
 static const char path[] = "h.safetensors";
@@ -296,7 +296,8 @@ static void test_large(void **state) {
     end_context(&ctx);
 }
 
-/* As many tensors and pairs as fit, in an order that is bad for most ways of sorting: within the bound, and not slow. */
+/* As many tensors and pairs as fit, in an order that is bad for most ways of sorting: within the bound, and not
+ * slow. */
 static void test_memory(void **state) {
     enum { MANY = 100000 };
     an_context *ctx = new_context();

@@ -1,4 +1,5 @@
-/* The copy of a save by many ranks: whoever owns the state and whoever writes, the images are those of one process, bit for bit; a message that fails on one rank is an error of all. */
+/* The copy of a save by many ranks: whoever owns the state and whoever writes, the images are those of one process,
+ * bit for bit; a message that fails on one rank is an error of all. */
 #include "comm/comm.h"
 #include "ranks/threads.h"
 #include "store/copy.h"

@@ -1,5 +1,5 @@
-/* Graphs as programs for PyTorch: which lines are written, which names, what is refused. Given a file, the program writes its module:
- * check_torch.py compares what that computes with the golden files of every op. */
+/* Graphs as programs for PyTorch: which lines are written, which names, what is refused. Given a file, the program
+ * writes its module: check_torch.py compares what that computes with the golden files of every op. */
 #include "support/support.h"
 
 #include "store/torch_text.h"

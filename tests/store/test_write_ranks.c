@@ -1,5 +1,7 @@
-/* A checkpoint that many ranks write in three steps, and any number of ranks reads: each rank creates its own files and no other, and until the last step there is no checkpoint. If a part
- * cannot be written on any rank, all ranks have its error, nothing is left of it, and the checkpoint before it is there. All of this from a copy of the state, and without one. */
+/* A checkpoint that many ranks write in three steps, and any number of ranks reads: each rank creates its own files
+ * and no other, and until the last step there is no checkpoint. If a part cannot be written on any rank, all
+ * ranks have its error, nothing is left of it, and the checkpoint before it is there. All of this from a copy of
+ * the state, and without one. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-/* Sums by leaves, done the simple way: a kernel runs on the samples of one leaf alone, and the sums are added by a recursion that
- * knows nothing of base/tree.h. What a kernel with `by_leaves` gives must have these bits. */
+/* Sums by leaves, done the simple way: a kernel runs on the samples of one leaf alone, and the sums are added by a
+ * recursion that knows nothing of base/tree.h. What a kernel with `by_leaves` gives must have these bits. */
 #ifndef TESTS_SUPPORT_LEAF_CALLS_H
 #define TESTS_SUPPORT_LEAF_CALLS_H
 
@@ -19,8 +19,8 @@ static inline void *leaf_call_scratch(const an_kernel *kernel, const an_call *ca
     return bytes ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
 }
 
-/* A kernel, a call, and along which axis the samples of each input lie (-1: it has none). All outputs are sums over samples, dense, f32 or
- * f64. */
+/* A kernel, a call, and along which axis the samples of each input lie (-1: it has none). All outputs are sums over
+ * samples, dense, f32 or f64. */
 typedef struct leaf_calls {
     const an_kernel *kernel;
     const an_call *call;
@@ -28,7 +28,8 @@ typedef struct leaf_calls {
     const an_leaf_cut *cut;
 } leaf_calls;
 
-/* Sums of leaves first … first + 2^level - 1, in buffers of the sizes of the outputs; false: none of them has samples. */
+/* Sums of leaves first … first + 2^level - 1, in buffers of the sizes of the outputs; false: none of them has
+ * samples. */
 static inline bool leaf_calls_node(const leaf_calls *l, int64_t first, int level, void *const *sums) {
     const an_leaf_cut *cut = l->cut;
     if (first >= cut->count) return false;
@@ -88,7 +89,8 @@ static inline void leaf_calls_run(const leaf_calls *l, void *const *sums) {
     assert_true(leaf_calls_node(l, 0, level, sums));
 }
 
-/* The kernel's own way: with the scratch that it asked for when it knew only the most leaves and samples, filled with NaN. */
+/* The kernel's own way: with the scratch that it asked for when it knew only the most leaves and
+ * samples, filled with NaN. */
 static inline void leaf_calls_run_whole(const leaf_calls *l) {
     an_call call = *l->call;
     const an_leaf_cut most = {.count = l->cut->count, .samples = l->cut->samples};

@@ -6,8 +6,8 @@
 
 #include "anneal/experimental.h"
 
-/* How `samples` are cut into `count` leaves: as the library cuts a step, so leaves are empty where there are more of them than samples; with
- * a seed, anywhere, so leaves are uneven, and many are empty. */
+/* How `samples` are cut into `count` leaves: as the library cuts a step, so leaves are empty where there are more of
+ * them than samples; with a seed, anywhere, so leaves are uneven, and many are empty. */
 static inline an_leaf_cut leaf_cut_make(int64_t count, int64_t samples, uint64_t seed) {
     int64_t *ends = malloc((size_t)count * sizeof *ends);
     for (int64_t i = 0; i < count; i++) {

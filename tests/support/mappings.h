@@ -1,5 +1,5 @@
-/* Mappings with a ledger. The linker sends mmap, mprotect and munmap of the program here (-Wl,--wrap=…): they are counted, and the n-th can fail. Also
- * asks whether a page can be touched, without touching it. */
+/* Mappings with a ledger. The linker sends mmap, mprotect and munmap of the program here (-Wl,--wrap=…): they are
+ * counted, and the n-th can fail. Also asks whether a page can be touched, without touching it. */
 #ifndef TESTS_SUPPORT_MAPPINGS_H
 #define TESTS_SUPPORT_MAPPINGS_H
 

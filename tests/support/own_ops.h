@@ -1,4 +1,5 @@
-/* An op of a program's own for tests: steep_relu(x, slope) = slope·x above 0, with its gradient op, f32 and dense. With a slope of 1 its bits are relu's. */
+/* An op of a program's own for tests: steep_relu(x, slope) = slope·x above 0, with its gradient op, f32 and dense.
+ * With a slope of 1 its bits are relu's. */
 #ifndef TESTS_SUPPORT_OWN_OPS_H
 #define TESTS_SUPPORT_OWN_OPS_H
 

@@ -1,5 +1,5 @@
-/* A device with the host's kernels whose memory can only be touched while one of them, or a copy of the device, runs. Whoever dereferences
- * tensor memory anywhere else dies. */
+/* A device with the host's kernels whose memory can only be touched while one of them, or a copy of the device, runs.
+ * Whoever dereferences tensor memory anywhere else dies. */
 #ifndef TESTS_SUPPORT_POISONED_DEVICE_H
 #define TESTS_SUPPORT_POISONED_DEVICE_H
 

@@ -1,7 +1,9 @@
-/* Ranks as threads of one process: an implementation of the record an_comm with which a test runs several ranks without MPI.
+/* Ranks as threads of one process: an implementation of the record an_comm with which a test runs several ranks without
+ * MPI.
  *
- * Messages are matched as MPI does it, in the order in which they were posted, and are copied only when both sides are there: a send is not done before that, so who changes its bytes too early
- * is found. Ranks divide into hosts of `host_ranks` each, which share memory. */
+ * Messages are matched as MPI does it, in the order in which they were posted, and are copied only when both sides are
+ * there: a send is not done before that, so who changes its bytes too early is found. Ranks divide into hosts of
+ * `host_ranks` each, which share memory. */
 #ifndef TESTS_RANK_THREADS_H
 #define TESTS_RANK_THREADS_H
 

@@ -1,5 +1,5 @@
-/* Public structs in one expression: an_update u = {DEFAULTS(an_update), .rate = 0.1}. Programs call the init functions; tests have tables of
- * structs. tests/base/test_structs.c holds these against the init functions. */
+/* Public structs in one expression: an_update u = {DEFAULTS(an_update), .rate = 0.1}. Programs call the init functions;
+ * tests have tables of structs. tests/base/test_structs.c holds these against the init functions. */
 #ifndef TESTS_SUPPORT_STRUCTS_H
 #define TESTS_SUPPORT_STRUCTS_H
 

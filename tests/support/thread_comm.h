@@ -1,6 +1,7 @@
-/* A communicator whose ranks are threads of one process: a second implementation of the record an_comm, beside MPI's, with which a test can run several ranks, stop one at any message
- * and look at all of them. Messages are copied when they are sent, so a send is done at once. Ranks divide into hosts of `host_ranks` each, which share memory if
- * there are several. */
+/* A communicator whose ranks are threads of one process: a second implementation of the record an_comm, beside
+ * MPI's, with which a test can run several ranks, stop one at any message and look at all of them. Messages are
+ * copied when they are sent, so a send is done at once. Ranks divide into hosts of `host_ranks` each, which share
+ * memory if there are several. */
 #ifndef AN_TESTS_SUPPORT_THREAD_COMM_H
 #define AN_TESTS_SUPPORT_THREAD_COMM_H
 
@@ -14,8 +15,9 @@ enum { THREAD_RANKS_MOST = 64, THREAD_PART = 4096 };
 
 typedef struct thread_message {
     struct thread_message *next;
-    int channel, from, to,
-        tag; /* ranks of the channel: 0 is all ranks, 1 + i are those of the host that begins with rank i, and 1 + ranks + i those that are rank i of their host */
+    /* Of the channels, 0 has all ranks, 1 + i those of the host that begins with rank i, and 1 + ranks + i those that
+     * are rank i of their host. */
+    int channel, from, to, tag;
     size_t bytes;
     char data[];
 } thread_message;
@@ -63,7 +65,8 @@ static inline void thread_hub_destroy(thread_hub *hub) {
     pthread_mutex_destroy(&hub->mutex);
 }
 
-/* Returns when every rank has called it as often as this one, without a message. Before a planted failure it is necessary: a rank whose context is complete may fail while another still creates its own. */
+/* Returns when every rank has called it as often as this one, without a message. Before a planted failure it is
+ * necessary: a rank whose context is complete may fail while another still creates its own. */
 static inline void thread_hub_meet(thread_hub *hub) {
     pthread_mutex_lock(&hub->mutex);
     const int complete = hub->met / hub->ranks * hub->ranks + hub->ranks;

@@ -1,5 +1,5 @@
-/* Training byte-level BPE: the merges that a plain search finds, whatever the order of the texts and the number of threads; special tokens; refusals. The
- * comparison with the package tokenizers is in docs/evidence/tokenizers.md. */
+/* Training byte-level BPE: the merges that a plain search finds, whatever the order of the texts and the number of
+ * threads; special tokens; refusals. The comparison with the package tokenizers is in docs/evidence/tokenizers.md. */
 #include "anneal/text.h"
 #include "base/text/text.h"
 #include "support/support.h"

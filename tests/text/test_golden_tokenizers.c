@@ -1,4 +1,5 @@
-/* Tokenizers of every kind against what the package `tokenizers` makes of the same texts: tests/golden/make-tokenizers. */
+/* Tokenizers of every kind against what the package `tokenizers` makes of the same texts:
+ * tests/golden/make-tokenizers. */
 #include <dirent.h>
 
 #include "anneal/text.h"

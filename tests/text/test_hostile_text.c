@@ -1,4 +1,5 @@
-/* Files that are crafted to do harm, and the sentence that each gets: it names the file and says where. A tokenizer.json is a good one in which one thing was replaced; lines of chat data follow a good line. */
+/* Files that are crafted to do harm, and the sentence that each gets: it names the file and says where. A
+ * tokenizer.json is a good one in which one thing was replaced; lines of chat data follow a good line. */
 #include "anneal/chat.h"
 #include "anneal/data.h"
 #include "anneal/text.h"

@@ -1,4 +1,5 @@
-/* Tokenizers: what is refused and how, parts, streams of characters, long words, texts that are no UTF-8, failing memory. */
+/* Tokenizers: what is refused and how, parts, streams of characters, long words, texts that are no UTF-8, failing
+ * memory. */
 #include "anneal/text.h"
 #include "base/context.h"
 #include "support/support.h"
@@ -355,7 +356,8 @@ static void test_long_word(void **state) {
     free(back);
 }
 
-/* Words of any length against the definition: the pair with the lowest rank, the leftmost of equals, one at a time. The merges are random. */
+/* Words of any length against the definition: the pair with the lowest rank, the leftmost of equals, one at a
+ * time. The merges are random. */
 static void test_merges(void **state) {
     enum { LETTERS = 4, MERGES = 60, TOKENS = LETTERS + MERGES, LONGEST = 300 };
     static char names[TOKENS][512], json[1 << 17];
@@ -441,7 +443,8 @@ static void test_invalid_bytes(void **state) {
     an_tokenizer_destroy(&t);
 }
 
-/* Characters on which versions of Unicode differ are what the package takes them for: its NFC knows Unicode 9, its patterns 16, and BERT's rules 8. */
+/* Characters on which versions of Unicode differ are what the package takes them for: its NFC knows Unicode 9, its
+ * patterns 16, and BERT's rules 8. */
 static void test_versions(void **state) {
     static const struct {
         const char *text, *normal;

@@ -1,10 +1,10 @@
-/* The model of tiles: bit for bit what a processor with AMX was recorded to do, and what this one does if it has AMX; and it
- * stops kernels that the processor would stop.
+/* The model of tiles: bit for bit what a processor with AMX was recorded to do, and what this one does if it has AMX;
+ * and it stops kernels that the processor would stop.
  *
  *     test_tiles_model [PROBLEMS]     how many random problems the model and the processor both get
  *
- * NaNs are compared too, bit for bit. Kernels promise less: which of two NaNs a sum gives depends on the order of factors, and they
- * exchange factors where that is faster.
+ * NaNs are compared too, bit for bit. Kernels promise less: which of two NaNs a sum gives depends on the order of
+ * factors, and they exchange factors where that is faster.
  */
 #include "support/support.h"
 

@@ -1,4 +1,5 @@
-/* A trainer on arrays that a test has: inputs and targets. It also evaluates them. Include this last, as ctx would be shadowed. */
+/* A trainer on arrays that a test has: inputs and targets. It also evaluates them. Include this last,
+ * as ctx would be shadowed. */
 #ifndef TESTS_TRAIN_ARRAY_TRAINER_H
 #define TESTS_TRAIN_ARRAY_TRAINER_H
 

@@ -1,8 +1,8 @@
 /* Public calls with NULL for each of their pointers in turn.
  *
- * A row names a function and good arguments for it. Each pointer among them is written N(pointer), or O(pointer) where the header says
- * that NULL is fine. A row makes the call once for each pointer, with NULL in its place, and once with none. Every call runs in a
- * process of its own, so that one that crashes is named and changes nothing for the next.
+ * A row names a function and good arguments for it. Each pointer among them is written N(pointer), or O(pointer) where
+ * the header says that NULL is fine. A row makes the call once for each pointer, with NULL in its place, and once with
+ * none. Every call runs in a process of its own, so that one that crashes is named and changes nothing for the next.
  */
 #ifndef TESTS_TRAIN_NULL_SUPPORT_H
 #define TESTS_TRAIN_NULL_SUPPORT_H

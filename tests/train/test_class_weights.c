@@ -1,5 +1,5 @@
-/* Weights of classes: a class of weight 2 is trained on as if each of its samples were there twice; only ratios matter, and how a step is cut into
- * micro-batches and leaves does not. */
+/* Weights of classes: a class of weight 2 is trained on as if each of its samples were there twice; only ratios matter,
+ * and how a step is cut into micro-batches and leaves does not. */
 #include "train/trainer.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Details of evaluations: counts of classes, scores and their curve, errors by output; which trainers keep them, and what is refused. */
+/* Details of evaluations: counts of classes, scores and their curve, errors by output; which trainers keep
+ * them, and what is refused. */
 #include "train/trainer.h"
 
 #include <math.h>

@@ -9,7 +9,8 @@
 
 enum { SAMPLES = 9, BATCHES = 5, MICRO = 2 };
 
-/* The model's numbers are 0, so these are the errors. A 1 is lost beside 2^53 and a 2 is not: the sum tells which were added first. */
+/* The model's numbers are 0, so these are the errors. A 1 is lost beside 2^53 and a 2 is not: the sum
+ * tells which were added first. */
 static double targets[SAMPLES] = {0x1p53, 0, 1, 0, 1, 0, 1, 1, 0};
 static double inputs[SAMPLES];
 
@@ -132,7 +133,8 @@ static double evaluate(run *r) {
     return evaluation.mean_absolute_error;
 }
 
-/* Any number of threads reads the same batches; and what the caller changes between two evaluations is seen by the second. */
+/* Any number of threads reads the same batches; and what the caller changes between two evaluations is seen by the
+ * second. */
 static void test_threads_that_read(void **state) {
     static const int threads[] = {0, 1, 3, 16};
     (void)state;

@@ -1,5 +1,6 @@
-/* Every public function that touches a floating-point number, in every floating-point environment that a host may have: four rounding
- * modes, denormals flushed, exceptions that trap. The bits are those of the default environment, and the host's is put back. */
+/* Every public function that touches a floating-point number, in every floating-point environment that a host may
+ * have: four rounding modes, denormals flushed, exceptions that trap. The bits are those of the default
+ * environment, and the host's is put back. */
 #define AN_NO_PLACES
 #include "train/float_run_calls.h"
 

@@ -1,4 +1,5 @@
-/* The focal loss: its gradient is that of its loss, as a small step down shows, and targets that are certain leave it finite. */
+/* The focal loss: its gradient is that of its loss, as a small step down shows, and targets that are
+ * certain leave it finite. */
 #include "train/trainer.h"
 
 #include <math.h>

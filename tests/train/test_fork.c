@@ -1,5 +1,5 @@
-/* A process that forks after it has trained: threads do not survive fork, so the child gets errors where it would wait for ever,
- * can free everything, and can compute with a context of its own. The parent does not notice. */
+/* A process that forks after it has trained: threads do not survive fork, so the child gets errors where it would wait
+ * for ever, can free everything, and can compute with a context of its own. The parent does not notice. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -54,7 +54,8 @@ static void test_threads_do_not_matter(void **state) {
     assert_true(same(one, fingerprint_of(4, AN_ISA_AUTO)));
 }
 
-/* Levels do not add in the same order, so the hash tells them apart; without oneDNN, whose convolutions have levels of their own, only those that have products of their own. */
+/* Levels do not add in the same order, so the hash tells them apart; without oneDNN, whose convolutions have levels
+ * of their own, only those that have products of their own. */
 static void test_levels_differ(void **state) {
     (void)state;
     fingerprint levels[AN_ISA_AMX + 1];

@@ -1,5 +1,5 @@
-/* Weights of classes, the focal loss and the moving average of the weights against PyTorch: losses, norms of gradients, weights and averages of a few
- * steps, however a step is cut. The numbers are of tests/golden/training.py. */
+/* Weights of classes, the focal loss and the moving average of the weights against PyTorch: losses, norms of gradients,
+ * weights and averages of a few steps, however a step is cut. The numbers are of tests/golden/training.py. */
 #include <math.h>
 
 #include "step/series.h"

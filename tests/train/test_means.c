@@ -1,5 +1,6 @@
-/* Means over samples (loss.reduction: sample_mean), against PyTorch: a micro-batch is one run, so batch norm sees all of its samples,
- * also those without targets. The model, its data and its weights are those of tests/golden/training.py. */
+/* Means over samples (loss.reduction: sample_mean), against PyTorch: a micro-batch is one run, so batch norm sees all
+ * of its samples, also those without targets. The model, its data and its weights are those of
+ * tests/golden/training.py. */
 #include "anneal/train.h"
 #include "step/series.h"
 

@@ -1,5 +1,5 @@
-/* Mixup in training: the loss of a step is that of the blended samples, by its definition; classes are mixed in the loss and numbers in the data;
- * how a step is cut does not matter. */
+/* Mixup in training: the loss of a step is that of the blended samples, by its definition; classes are mixed in the
+ * loss and numbers in the data; how a step is cut does not matter. */
 #include <math.h>
 
 #include "data/mixup.h"

@@ -1,6 +1,6 @@
-/* Every public function with NULL for each of its pointers in turn. A handle that is NULL, or anything else that a function needs, is
- * an error with a message; a function that returns no status does nothing and returns something harmless. Nothing crashes. The
- * names of all functions are read from the headers: a new one must have a row. */
+/* Every public function with NULL for each of its pointers in turn. A handle that is NULL, or anything else that a
+ * function needs, is an error with a message; a function that returns no status does nothing and returns something
+ * harmless. Nothing crashes. The names of all functions are read from the headers: a new one must have a row. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS; NOLINT(bugprone-reserved-identifier) */
 #define AN_NO_PLACES
 #include "anneal/checkpoint.h"

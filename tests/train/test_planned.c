@@ -1,4 +1,5 @@
-/* What a trainer allocates is what its plan says, to the byte: leaves, samples that are loaded ahead, evaluation, running statistics. */
+/* What a trainer allocates is what its plan says, to the byte: leaves, samples that are loaded ahead,
+ * evaluation, running statistics. */
 #include "anneal/models.h"
 #include "anneal/open.h"
 #include "anneal/run.h"
@@ -154,7 +155,8 @@ static void test_trainers_of_models(void **state) {
     an_dataset_destroy(&sequences);
 }
 
-/* A trainer that was opened only for its plan, of one process or of a rank among others, refuses everything that takes weights. */
+/* A trainer that was opened only for its plan, of one process or of a rank among others, refuses
+ * everything that takes weights. */
 static void test_plan_alone(void **state) {
     (void)state;
     static float inputs[SAMPLES * 4], targets[SAMPLES * 2];
@@ -202,7 +204,8 @@ static an_trainer *open_config(an_config *config, an_open_purpose purpose) {
     return trainer;
 }
 
-/* A trainer that was opened from a config owns its model and data too; the copy for saves is made when the first one begins. */
+/* A trainer that was opened from a config owns its model and data too; the copy for saves is made
+ * when the first one begins. */
 static void check_config(const char *text) {
     an_config *config = NULL;
     an_config_options options;

@@ -1,5 +1,5 @@
-/* Weights of samples: a sample of weight 2 is trained on as if it were there twice; only ratios matter, and how a step is cut into micro-batches and leaves
- * does not. Mixup is the same as two samples with their shares as weights. */
+/* Weights of samples: a sample of weight 2 is trained on as if it were there twice; only ratios matter, and how a step
+ * is cut into micro-batches and leaves does not. Mixup is the same as two samples with their shares as weights. */
 #include <math.h>
 
 #include "data/mixup.h"

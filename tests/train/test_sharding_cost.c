@@ -4,7 +4,8 @@
 
 enum { BYTES = 4, LOW = 2 };
 
-/* A step of n parameters on ranks of one host (`hosts` 1), or one on each host: 36 bytes of a parameter are read and written by the norm and AdamW. */
+/* A step of n parameters on ranks of one host (`hosts` 1), or one on each host: 36 bytes of a parameter are read and
+ * written by the norm and AdamW. */
 static an_step_work work_of(int64_t n, int ranks, int hosts, bool divides, int64_t width) {
     const int64_t share = n / ranks * (ranks - 1); /* what a rank sends of n numbers */
     const int64_t sent = divides ? share * width : 0;

@@ -1,4 +1,5 @@
-/* Steps that are skipped because a gradient is not finite: a run that never recovers fails instead of coming to its end. */
+/* Steps that are skipped because a gradient is not finite: a run that never recovers fails instead of coming to its
+ * end. */
 #include <stdlib.h>
 
 #include "anneal/checkpoint.h"

@@ -16,7 +16,8 @@ static int threads_now(void) {
     return count;
 }
 
-/* Takes steps of a network with `width` hidden units; says how many threads the process had then, and the weights' hash. */
+/* Takes steps of a network with `width` hidden units; says how many threads the process had then, and the weights'
+ * hash. */
 static int threads_after_steps(int threads, int64_t width, an_dtype precision, char hash[AN_HASH_TEXT]) {
     static float inputs[SAMPLES][INPUTS], targets[SAMPLES][OUTPUTS];
     const int64_t input_dims[] = {SAMPLES, INPUTS}, target_dims[] = {SAMPLES, OUTPUTS}, hidden[] = {width};

@@ -1,4 +1,5 @@
-/* Leaves that are computed together in one micro-batch: the same weights, losses and norms, to the bit, as one by one and on parts of them. */
+/* Leaves that are computed together in one micro-batch: the same weights, losses and norms, to the bit, as one by
+ * one and on parts of them. */
 #include "support/support.h"
 
 #include "anneal/experimental.h"
@@ -123,7 +124,8 @@ static void check_same(const model *m, const outcome *a, const outcome *b, int64
                  (long long)micro);
 }
 
-/* A step of 16 samples, one of 13 that leaves cut unevenly, and epochs that end with 13 or 9 samples: some leaves are empty then. */
+/* A step of 16 samples, one of 13 that leaves cut unevenly, and epochs that end with 13 or 9 samples:
+ * some leaves are empty then. */
 static void test_a_micro_batch_does_not_matter(void **state) {
     static const struct { int64_t global, leaves; } steps[] = {{16, 4}, {16, 16}, {13, 8}, {13, 5}};
     (void)state;

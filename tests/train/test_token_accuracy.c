@@ -1,5 +1,5 @@
-/* Accuracy of models that do not store their logits: the count of the program is that of logits which are stored, fused or not, and it is a part
- * of the chain of hashes in runs that ask for it. */
+/* Accuracy of models that do not store their logits: the count of the program is that of logits which are stored, fused
+ * or not, and it is a part of the chain of hashes in runs that ask for it. */
 #include <math.h>
 
 #include "anneal/metric.h"

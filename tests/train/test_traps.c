@@ -1,4 +1,5 @@
-/* Mistakes of training loops that docs/traps.md tells of: what a step does with its gradients, targets, limits and rates, by its parts. */
+/* Mistakes of training loops that docs/traps.md tells of: what a step does with its gradients, targets, limits
+ * and rates, by its parts. */
 #include "anneal/models.h"
 #include "anneal/train.h"
 #include "models/small_models.h"
@@ -317,7 +318,8 @@ static void set_numbers(const training *t, int64_t count) {
     OK(ctx, an_program_set_input(t->program, "targets", &targets));
 }
 
-/* Errors of 3 have gradients of 6, times 65,536: too large for f16 as a sum, and well inside it once divided by the targets. */
+/* Errors of 3 have gradients of 6, times 65,536: too large for f16 as a sum, and well inside it once divided by the
+ * targets. */
 static void test_f16_starts_without_overflow(void **state) {
     (void)state;
     for (int divided = 0; divided < 2; divided++) {

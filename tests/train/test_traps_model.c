@@ -1,4 +1,5 @@
-/* Mistakes of training loops that docs/traps.md tells of: what a model is under every way to train it, and calls that there are not. */
+/* Mistakes of training loops that docs/traps.md tells of: what a model is under every way to train it, and
+ * calls that there are not. */
 #include <dirent.h>
 
 #include "anneal/models.h"

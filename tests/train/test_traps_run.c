@@ -1,4 +1,5 @@
-/* Mistakes of training loops that docs/traps.md tells of: what the trainer does from step to step, with data, evaluations and memory. */
+/* Mistakes of training loops that docs/traps.md tells of: what the trainer does from step to step, with
+ * data, evaluations and memory. */
 #include <stdatomic.h>
 
 #include "anneal/models.h"
@@ -254,7 +255,8 @@ static void test_short_step_is_clipped(void **state) {
 
 /* ---- rates ---- */
 
-/* Eight, four and one micro-batches a step, by epoch: the rate falls to its end over the steps that this makes, not over batches. */
+/* Eight, four and one micro-batches a step, by epoch: the rate falls to its end over the steps that this
+ * makes, not over batches. */
 static void test_schedule_ends_with_the_run(void **state) {
     static const an_accumulate_entry table[] = {{0, 8}, {1, 4}, {2, 1}};
     const an_schedule_options schedule = {DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_LINEAR};
@@ -299,7 +301,8 @@ static void test_schedule_moves_in_every_precision(void **state) {
 
 /* ---- memory ---- */
 
-/* What a trainer holds when it is made is what it holds after ten steps and ten evaluations, and nobody asked for more between. */
+/* What a trainer holds when it is made is what it holds after ten steps and ten evaluations, and
+ * nobody asked for more between. */
 static void test_memory_of_a_run_is_fixed(void **state) {
     an_context *outside = ctx;
     (void)state;
@@ -365,7 +368,8 @@ static void test_evaluation_reads_every_sample_once(void **state) {
     }
 }
 
-/* Loss and accuracy from what prediction gives, over all targets, and as the mean over batches that a loop would take. */
+/* Loss and accuracy from what prediction gives, over all targets, and as the mean over batches that a loop would
+ * take. */
 typedef struct {
     double loss, accuracy, mean_of_means;
     int64_t targets;

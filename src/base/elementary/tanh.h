@@ -1,8 +1,8 @@
 /* tanh of arrays, for REAL. Included by elementary.c, once a type.
  *
- * The operations of an_tanh, on several vectors at a time: the polynomials of one are a chain too long for a core to find
- * enough other work behind it. Where all arguments of a block are small, nothing else is computed. Each result has the bits
- * of an_tanh.
+ * The operations of an_tanh, on several vectors at a time: the polynomials of one are a chain too long for a core to
+ * find enough other work behind it. Where all arguments of a block are small, nothing else is computed. Each result has
+ * the bits of an_tanh.
  */
 typedef REAL NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef BITS NAME(bits) __attribute__((vector_size(VECTOR_BYTES), may_alias));

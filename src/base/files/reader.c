@@ -152,7 +152,8 @@ static an_status fill(an_reader_stream *s, an_note note) {
     return status;
 }
 
-/* Fills what zlib was given as output, or comes to the end. A file may be several compressed ones, one after another. */
+/* Fills what zlib was given as output, or comes to the end. A file may be several compressed ones, one after
+ * another. */
 static an_status inflate_some(an_reader_stream *s, an_note note) {
     z_stream *z = &s->inflater;
     while (z->avail_out > 0 && !s->ended) {

@@ -37,7 +37,8 @@ an_status an_reader_stream_read(an_reader_stream *stream, void *to, size_t capac
 /* No stream has more bytes than this: its file's, or what gzip can make of them. */
 int64_t an_reader_stream_most(const an_reader_stream *stream);
 
-/* A whole stream in memory of `*capacity` bytes, of which `*size` are used. Release it with an_release(ctx, …, capacity, 1). */
+/* A whole stream in memory of `*capacity` bytes, of which `*size` are used. Release it with
+ * an_release(ctx, …, capacity, 1). */
 an_status an_reader_load(an_context *ctx, const char *path, char **bytes, size_t *size, size_t *capacity, an_note note);
 
 #endif

@@ -7,8 +7,8 @@
 
 enum { AN_NOT_REGULAR = -2 };
 
-/* A descriptor; -1, with errno; or AN_NOT_REGULAR for a pipe, a device or a folder. Never waits. Links are followed unless `flags`
- * have O_NOFOLLOW. A file that is made has mode 0666. */
+/* A descriptor; -1, with errno; or AN_NOT_REGULAR for a pipe, a device or a folder. Never waits. Links are followed
+ * unless `flags` have O_NOFOLLOW. A file that is made has mode 0666. */
 int an_regular_open(const char *path, int flags);
 
 /* The same for reading by lines; NULL, with errno (EINVAL: it is no regular file). */

@@ -29,7 +29,8 @@ typedef struct an_json_string {
     size_t length;
 } an_json_string;
 
-/* The text is the caller's, is changed by reading, and must stay for as long as strings of it are used. It needs no NUL at its end. */
+/* The text is the caller's, is changed by reading, and must stay for as long as strings of it are used. It
+ * needs no NUL at its end. */
 void an_json_init(an_json *json, char *text, size_t length);
 
 /*     if (an_json_object(&json))
@@ -49,8 +50,8 @@ bool an_json_integer(an_json *json, int64_t *number);
 /* Any number that a double can hold, with the bits that an_text_number wrote; null is NaN. */
 bool an_json_real(an_json *json, double *number);
 
-/* The first character of the next value, which is not read: '{', '[', '"', '-', a digit, or a letter of true, false and null; -1 at the
- * end. White space before it is passed. */
+/* The first character of the next value, which is not read: '{', '[', '"', '-', a digit, or a letter of true, false and
+ * null; -1 at the end. White space before it is passed. */
 int an_json_peek(an_json *json);
 bool an_json_skip(an_json *json); /* any value */
 bool an_json_end(an_json *json);  /* nothing but white space follows */

@@ -1,4 +1,5 @@
-/* Reads messages of conversations, {"role": …, "content": …}: of data for fine-tuning in the library, and of prompts in the command. Needs no context. */
+/* Reads messages of conversations, {"role": …, "content": …}: of data for fine-tuning in the library, and of prompts
+ * in the command. Needs no context. */
 #ifndef AN_BASE_JSON_MESSAGE_H
 #define AN_BASE_JSON_MESSAGE_H
 

@@ -13,8 +13,8 @@ typedef struct an_nearest {
     const char *near; /* by the fewest edits; NULL: none */
     size_t near_length;
     int distance; /* of it; candidates must be nearer */
-    const char *
-        begun; /* the first of those that begin with the name: 'acc' is 'accuracy' and not 'auc', if it is the only one */
+    /* the first of those that begin with the name: 'acc' is 'accuracy' and not 'auc', if it is the only one */
+    const char *begun;
     size_t begun_length;
     int begun_count;
 } an_nearest;

@@ -7,7 +7,8 @@
 
 #define AN_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD, for what is no character */
 
-/* The length in bytes of the character that begins here, of at most `left` bytes; 0: there is none (a byte of another encoding). */
+/* The length in bytes of the character that begins here, of at most `left` bytes; 0: there is none (a
+ * byte of another encoding). */
 size_t an_utf8_length(const char *bytes, size_t left);
 /* The same in a text that ends in NUL. */
 size_t an_utf8_length_in_text(const char *text);

@@ -140,8 +140,8 @@ static int choose_changed(const cli_call *call, bench *b) {
     return status == AN_OK ? CLI_DONE : cli_failure(call, b->report.ctx, status);
 }
 
-/* A training step follows an update: whatever is derived from the weights (copies in bf16, packed ones) is made anew in it,
- * and timed with it. Setting one weight is enough. */
+/* A training step follows an update: whatever is derived from the weights (copies in bf16, packed ones) is made anew in
+ * it, and timed with it. Setting one weight is enough. */
 static an_status pass(bench *b) {
     an_status status = AN_OK;
     if (b->changed.data) status = an_params_set(b->params, b->changed_info.name, AN_PART_WEIGHT, &b->changed);

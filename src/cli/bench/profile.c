@@ -128,7 +128,8 @@ void cli_profile_write_json(const cli_profile *profile, an_json_writer *j) {
 
 /* ---- trace ---- */
 
-/* Whole nanoseconds since the beginning of the trace, in microseconds, the format's unit: so that a bar never begins before the one around it, or ends after it. */
+/* Whole nanoseconds since the beginning of the trace, in microseconds, the format's unit: so that a bar never begins
+ * before the one around it, or ends after it. */
 static double time_in(const cli_trace_file *trace, double seconds) {
     static const double nano = 1e9, in_micro = 1e3;
     return (double)(int64_t)((seconds - trace->origin) * nano + 0.5) / in_micro;

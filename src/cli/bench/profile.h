@@ -58,7 +58,8 @@ typedef struct cli_trace_bar {
     double begin, end;
 } cli_trace_bar;
 
-/* Begins an event, in its "args": the caller writes these, and ends it with an_json_write_end and an_json_write_finish. */
+/* Begins an event, in its "args": the caller writes these, and ends it with an_json_write_end and
+ * an_json_write_finish. */
 void cli_trace_event(cli_trace_file *trace, const cli_trace_bar *bar, an_json_writer *j);
 void cli_profile_write_nodes(const cli_profile *profile, cli_trace_file *trace);
 void cli_trace_end(const cli_trace_file *trace);

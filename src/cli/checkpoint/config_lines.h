@@ -9,7 +9,8 @@ enum { CLI_CONFIG_TEXT = 512 };
 /* The value of a key; false: it is not there. Long ones are cut. */
 bool cli_config_find(const char *text, const char *path, char value[CLI_CONFIG_TEXT]);
 
-/* Calls with each key whose values differ; NULL: it is not there. Long values are cut. O(keys²), and configs have a hundred. */
+/* Calls with each key whose values differ; NULL: it is not there. Long values are cut. O(keys²), and configs have a
+ * hundred. */
 void cli_config_differences(const char *a, const char *b,
                             void (*visit)(void *user, const char *path, const char *a, const char *b), void *user);
 

@@ -29,11 +29,12 @@ int cli_checkpoint_open_model(const cli_call *call, const char *path, const char
     "name in RUN/checkpoints (default: best if the run has one, otherwise newest)"
 void cli_checkpoint_close(cli_checkpoint *opened);
 
-/* The config that the run was saved with, and these settings over it. *config is NULL, and that is no error, where there is none. */
+/* The config that the run was saved with, and these settings over it. *config is NULL, and that is no
+ * error, where there is none. */
 an_status cli_checkpoint_config(const cli_checkpoint *opened, an_context *ctx, int set_count, const char *const *sets,
                                 an_config **config);
-/* A context for the trainer of a checkpoint: threads of its config, these instructions; for AN_ISA_AUTO those that it was trained with, or
- * those that the machine has, and a remark, where that has not got them. */
+/* A context for the trainer of a checkpoint: threads of its config, these instructions; for AN_ISA_AUTO those that it
+ * was trained with, or those that the machine has, and a remark, where that has not got them. */
 int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_isa isa, an_context **ctx);
 
 /* The folder with the tokenizer of a run on tokens; false: none is known. */

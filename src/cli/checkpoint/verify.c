@@ -36,7 +36,8 @@ static bool add(found *f, const char *path) {
     return true;
 }
 
-/* The checkpoints of a run's folder, in order; what is no such folder stands for itself. False: there is no memory for them. */
+/* The checkpoints of a run's folder, in order; what is no such folder stands for itself. False: there is no memory
+ * for them. */
 static bool find(found *f, const char *path) {
     char folder[CLI_PATH - 300], inside[CLI_PATH];
     const struct dirent *entry;

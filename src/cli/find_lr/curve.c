@@ -36,8 +36,9 @@ bool find_lr_curve_add(find_lr_curve *curve, double rate, double loss) {
            point->smoothed <= FIND_LR_DIVERGED * lowest; /* multiples of a negative loss mean nothing */
 }
 
-/* What the difference of two smoothed losses exceeds by chance about once in 700 times. The noise of a step is estimated from the
- * differences of neighbours, in which a slow trend hardly counts; an average with weight b keeps (1 - b) ÷ (1 + b) of its variance. */
+/* What the difference of two smoothed losses exceeds by chance about once in 700 times. The noise of a step is
+ * estimated from the differences of neighbours, in which a slow trend hardly counts; an average with weight b keeps
+ * (1 - b) ÷ (1 + b) of its variance. */
 static double noise_of(const find_lr_curve *curve) {
     enum { SIGMAS = 3 };
     const find_lr_point *points = curve->points;
@@ -53,7 +54,8 @@ int find_lr_curve_propose(const find_lr_curve *curve) {
     const find_lr_point *points = curve->points;
     double steepest = noise_of(curve);
     int best = -1;
-    /* Rates are evenly spaced by their logarithms, so differences of losses compare as slopes do. The first losses are averages of few. */
+    /* Rates are evenly spaced by their logarithms, so differences of losses compare as slopes do. The first
+     * losses are averages of few. */
     for (int i = 2 * curve->reach; i + curve->reach <= curve->lowest; i++) {
         const double fall = points[i - curve->reach].smoothed - points[i + curve->reach].smoothed;
         if (fall <= steepest) continue;

@@ -29,11 +29,13 @@ typedef struct find_lr_curve {
 bool find_lr_curve_create(find_lr_curve *curve, int64_t steps);
 void find_lr_curve_destroy(find_lr_curve *curve);
 
-/* Adds the loss of the next step, which is finite. False: the smoothed loss exceeds FIND_LR_DIVERGED times its lowest value. */
+/* Adds the loss of the next step, which is finite. False: the smoothed loss exceeds FIND_LR_DIVERGED times its
+ * lowest value. */
 bool find_lr_curve_add(find_lr_curve *curve, double rate, double loss);
 
-/* The point where the smoothed loss falls fastest, by the logarithm of the rate, before its lowest value. A slope is taken over a tenth of
- * the range, since the losses of single steps are noisy. -1: the loss does not fall, or by no more than noise would explain. */
+/* The point where the smoothed loss falls fastest, by the logarithm of the rate, before its lowest value. A slope is
+ * taken over a tenth of the range, since the losses of single steps are noisy. -1: the loss does not fall, or by no
+ * more than noise would explain. */
 int find_lr_curve_propose(const find_lr_curve *curve);
 
 #endif

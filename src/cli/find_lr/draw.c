@@ -1,4 +1,5 @@
-/* The picture of a range test: the loss over the learning rate, raw and smoothed, with the proposal and the config's rate. */
+/* The picture of a range test: the loss over the learning rate, raw and smoothed, with the proposal and the config's
+ * rate. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
-/* anneal find-lr: a learning-rate range test. Trains for a few steps while the rate grows from tiny to far too large, and proposes a rate.
+/* anneal find-lr: a learning-rate range test. Trains for a few steps while the rate grows from tiny to far too large,
+ * and proposes a rate.
  *
- * The steps are those of the run: its data, model, batch, optimizer and clipping. Only the schedule and the length are replaced, on a copy of the config
- * that is in memory. No folder is made, so nothing is left of the test.
+ * The steps are those of the run: its data, model, batch, optimizer and clipping. Only the schedule and the length are
+ * replaced, on a copy of the config that is in memory. No folder is made, so nothing is left of the test.
  */
 #include <math.h>
 #include <string.h>
@@ -100,7 +101,8 @@ static int take_steps(const cli_call *call, cli_training *training, find_lr_test
         if (shows)
             fprintf(stderr, "\rstep %lld/%lld  lr %.2e  loss %-12.4g", (long long)i + 1, (long long)test->steps,
                     metrics.rate, metrics.loss);
-        /* A skipped step changes no weight. In f16 the first ones find the loss scale; if the loss diverges, too many follow. */
+        /* A skipped step changes no weight. In f16 the first ones find the loss scale; if the loss
+         * diverges, too many follow. */
         if (metrics.skipped || !isfinite(metrics.loss)) continue;
         if (!find_lr_curve_add(&test->curve, metrics.rate, metrics.loss)) test->end = FIND_LR_ROSE;
     }

@@ -94,8 +94,8 @@ void init_tell_balance(const init_found *f);
 
 /* ---- targets ---- */
 
-/* The target among names of columns, by the name that it has in most tables, or else the last. Names that are NULL are skipped. The
- * reason is told. -1: --target names another. */
+/* The target among names of columns, by the name that it has in most tables, or else the last. Names that are NULL are
+ * skipped. The reason is told. -1: --target names another. */
 int64_t init_choose_target(const init_found *f, const char *const *names, int64_t count);
 
 /* The column of a name, or of a number from 1 on; -1: there is none. */
@@ -108,7 +108,8 @@ typedef struct init_numbers {
     bool whole;
 } init_numbers;
 enum { INIT_MOST_CLASSES = 1000 };
-/* Decides whether these are classes, tells the reason, and sets what is found. CLI_MISUSED: --task asks for what they cannot be. */
+/* Decides whether these are classes, tells the reason, and sets what is found. CLI_MISUSED: --task asks
+ * for what they cannot be. */
 int init_decide(init_found *f, const char *name, const init_numbers *numbers);
 /* Reads all targets of a dataset, which have one number each; false: they have more. */
 int init_read_targets(init_found *f, an_dataset *dataset, init_numbers *numbers, bool *single);
@@ -117,10 +118,11 @@ int init_read_targets(init_found *f, an_dataset *dataset, init_numbers *numbers,
 
 /* A text as YAML and JSON quote it; without quotes where it needs none. */
 void init_put_text(FILE *file, const char *text);
-/* The file of the config, and where paths in it start: the folder of --output, or that of the file which standard output goes to, or else the working
- * directory. False, with errno: it is not there. */
+/* The file of the config, and where paths in it start: the folder of --output, or that of the file which standard
+ * output goes to, or else the working directory. False, with errno: it is not there. */
 bool init_find_folder(init_found *f, const char *output);
-/* Writes the path of a file to the source as the config names it: relative to its folder if the file is inside it, or else from the root. */
+/* Writes the path of a file to the source as the config names it: relative to its folder if the file is inside
+ * it, or else from the root. */
 void init_put_path(const init_found *f, const char *path);
 void init_write(FILE *out, const init_found *f);
 

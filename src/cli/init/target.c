@@ -39,7 +39,8 @@ int64_t init_choose_target(const init_found *f, const char *const *names, int64_
 
 /* ---- classes or numbers ---- */
 
-/* Whole numbers with few different values are classes; 20 is more than people give numbers to, and fewer than most counts have. */
+/* Whole numbers with few different values are classes; 20 is more than people give numbers to, and
+ * fewer than most counts have. */
 enum { FEW = 20, EACH = 2 };
 
 int init_decide(init_found *f, const char *name, const init_numbers *n) {

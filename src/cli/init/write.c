@@ -34,8 +34,8 @@ void init_put_text(FILE *file, const char *text) {
 
 /* ---- sizes that depend on the data ---- */
 
-/* More samples allow more steps from fewer passes, and larger batches and models. The numbers for small tables were tried on those of
- * scikit-learn: tests/tables/compare.py. */
+/* More samples allow more steps from fewer passes, and larger batches and models. The numbers for small tables were
+ * tried on those of scikit-learn: tests/tables/compare.py. */
 typedef struct {
     int64_t samples; /* below this */
     int batch, epochs, width;
@@ -178,8 +178,8 @@ static void write_rest(FILE *out, const sizes *s) {
     write_best(out, PATIENCE);
 }
 
-/* A small text is learned by heart by a large model, or by too many steps. On two cores, each takes one minute or two. The numbers were tried on parts of
- * examples/shakespeare. */
+/* A small text is learned by heart by a large model, or by too many steps. On two cores, each takes one minute or two.
+ * The numbers were tried on parts of examples/shakespeare. */
 typedef struct {
     int64_t tokens; /* below this */
     int layers, heads, width, steps;

@@ -74,7 +74,8 @@ void cli_print_wrapped(const char *text, int column, int indent);
 
 /* ---- messages ---- */
 
-/* This process is a rank whose messages are those of rank 0: the functions below print nothing. False until it has joined the others. */
+/* This process is a rank whose messages are those of rank 0: the functions below print nothing. False until
+ * it has joined the others. */
 extern bool cli_silent;
 /* A line to standard error. */
 void cli_tell(const char *format, ...) AN_PRINTF(1, 2);
@@ -97,7 +98,8 @@ FILE *cli_file_open(const cli_call *call, const char *path, const char *mode);
 /* Closes it. What could not be written completely is removed, after a message. */
 int cli_file_close(const cli_call *call, const char *path, FILE *file);
 
-/* "; did you mean 'train'?" with the nearest of an array of names that ends with NULL, after `dashes`; "" if none is near. */
+/* "; did you mean 'train'?" with the nearest of an array of names that ends with NULL, after
+ * `dashes`; "" if none is near. */
 typedef struct {
     char text[96];
 } cli_hint;
@@ -113,8 +115,8 @@ int cli_isa(const cli_call *call, int option, an_isa *isa); /* a level of instru
 
 /* ---- models ---- */
 
-/* The option --precision: the type of a preset's parameters (NONE: a file says itself), and the lower one that a plan is asked
- * to compute in (NONE: that of the parameters). */
+/* The option --precision: the type of a preset's parameters (NONE: a file says itself), and the lower one that a plan
+ * is asked to compute in (NONE: that of the parameters). */
 int cli_precision(const cli_call *call, int option, an_dtype *dtype, an_dtype *precision);
 /* The sizes of the preset that was asked for. */
 int cli_preset(const cli_call *call, an_context *ctx, an_gpt2_options *model);

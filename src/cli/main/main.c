@@ -73,14 +73,15 @@ const cli_command cli_help = {
     .run = help,
 };
 
-/* The number of a closed stream would go to the next file that is opened, such as a run's metrics, and all that is printed would be
- * written there. So each of these numbers is taken, by something that cannot be written. */
+/* The number of a closed stream would go to the next file that is opened, such as a run's metrics, and all that is
+ * printed would be written there. So each of these numbers is taken, by something that cannot be written. */
 static void hold_streams(void) {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
         if (fcntl(stream, F_GETFD) < 0 && open("/", O_RDONLY) < 0) return; /* open takes the lowest number */
 }
 
-/* Only training uses several processes. Of any other command that a launcher has started, the first does the work, once. */
+/* Only training uses several processes. Of any other command that a launcher has started, the first does the work,
+ * once. */
 static bool is_other_rank(void) {
     an_launcher launcher;
     return an_launcher_find(&launcher) && launcher.rank > 0;

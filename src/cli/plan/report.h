@@ -77,7 +77,8 @@ enum {
         .help = "precision of the arithmetic; f32 (default) and f64 also apply to a preset's parameters"}, \
     [CLI_PROGRAM] = {.name = "program", .argument = "training|evaluation|prediction", \
         .help = "form of the model (default: training with evaluation, or prediction if there is no loss)"}, \
-    [CLI_KERNEL] = {.name = "kernel", .argument = "OP=NAME,...", .help = "use these kernels, as in attention=portable"}, \
+    [CLI_KERNEL] = {.name = "kernel", .argument = "OP=NAME,...", \
+        .help = "use these kernels, as in attention=portable"}, \
     [CLI_THREADS] = {.name = "threads", .argument = "N", .help = "number of threads (default: all cores)"}, \
     [CLI_ISA] = {.name = "isa", .argument = "base|avx2|avx512|amx", \
         .help = "instruction set of the kernels (default: the best that the machine has)"}, \
@@ -86,8 +87,8 @@ enum {
                 "model.layers=6 or train.recompute=block; can be repeated"}
 /* clang-format on */
 
-/* Loads the model, chooses its sizes and plans it. The report begins as CLI_REPORT and is ended whatever this returns: an
- * exit code, after a message if it is not CLI_DONE. */
+/* Loads the model, chooses its sizes and plans it. The report begins as CLI_REPORT and is ended whatever this returns:
+ * an exit code, after a message if it is not CLI_DONE. */
 int cli_report_begin(const cli_call *call, cli_report *report);
 void cli_report_end(cli_report *report);
 
@@ -121,7 +122,8 @@ enum { CLI_MOST_STRATEGIES = 8 };
 /* Those that the trainer of a report has looked at; how many there are. */
 int cli_strategies(const cli_report *report, cli_strategy strategies[CLI_MOST_STRATEGIES]);
 
-/* The root of the arena that holds the largest gradients of a unit until they leave the rank; bytes 0: there is none. */
+/* The root of the arena that holds the largest gradients of a unit until they leave the rank; bytes 0: there is
+ * none. */
 an_plan_life cli_gradient_root(const cli_report *report);
 
 /* The type that it computes in, as far as the command line says; NULL: the file says. */

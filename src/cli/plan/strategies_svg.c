@@ -1,4 +1,5 @@
-/* Draws what ranks can divide among themselves: a bar for each strategy, all on one scale, with what it sends and how long a step takes. */
+/* Draws what ranks can divide among themselves: a bar for each strategy, all on one scale, with what it sends
+ * and how long a step takes. */
 #include <stdio.h>
 #include <string.h>
 

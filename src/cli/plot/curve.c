@@ -30,8 +30,8 @@ int plot_bucket_points(const plot_bucket *bucket, plot_point points[4]) {
     return count;
 }
 
-/* Puts the buckets where steps from least to most are in the middle half. So the next time comes only when the steps have
- * spread by half of that, and a million of them, in any order, take few such turns. */
+/* Puts the buckets where steps from least to most are in the middle half. So the next time comes only when the steps
+ * have spread by half of that, and a million of them, in any order, take few such turns. */
 static bool widen(plot_curve *curve) {
     plot_bucket *buckets = calloc(PLOT_BUCKETS, sizeof *buckets);
     int shift = curve->shift;

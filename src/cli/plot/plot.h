@@ -71,7 +71,8 @@ int plot_scale_whole_ticks(const plot_scale *scale, int parts, plot_tick ticks[P
 
 /* ---- runs ---- */
 
-/* What is drawn of a line of metrics. Any other key is left out, so that counts and times of a later version do not become panels. */
+/* What is drawn of a line of metrics. Any other key is left out, so that counts and times of a later
+ * version do not become panels. */
 typedef enum plot_metric {
     PLOT_LOSS,
     PLOT_LR,
@@ -128,8 +129,8 @@ void plot_page_shorten(const char *text, double room, char *out, size_t capacity
 
 /* Whether it has more points than there are pixels for it. */
 bool plot_curve_is_dense(const plot_curve *curve, const plot_scale *x);
-/* A metric of every step, in one of the classes of the style sheet: a line through its points, or, where it is dense, their
- * mean in a band from the lowest to the highest. */
+/* A metric of every step, in one of the classes of the style sheet: a line through its points, or, where it is dense,
+ * their mean in a band from the lowest to the highest. */
 void plot_line_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
 /* The same behind a smoothed line: pale, and without the mean. */
 void plot_raw_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
@@ -137,7 +138,8 @@ void plot_raw_draw(FILE *file, const plot_curve *curve, const plot_scale *x, con
 bool plot_curve_is_smoothed(const plot_curve *curve);
 /* The mean of neighbouring points, over about a fiftieth of the picture. */
 void plot_smooth_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class);
-/* A band from the lowest to the highest of several runs at each step; smoothed in the same way if there are enough steps and it is asked for. */
+/* A band from the lowest to the highest of several runs at each step; smoothed in the same way if there are enough
+ * steps and it is asked for. */
 void plot_spread_draw(FILE *file, const plot_curve *curve, const plot_scale *x, const plot_scale *y, const char *class,
                       bool smoothed);
 /* One of some steps: dots on a dashed line. */

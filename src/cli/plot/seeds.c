@@ -1,4 +1,5 @@
-/* Runs of one config with several seeds, which are drawn as one: their mean, and a band from the lowest to the highest. */
+/* Runs of one config with several seeds, which are drawn as one: their mean, and a band from the lowest to the
+ * highest. */
 #include <string.h>
 
 #include "cli/checkpoint/config_lines.h"

@@ -1,7 +1,9 @@
 /* Smoothed curves and the spread of several runs.
  *
- * A point of a smoothed curve is the mean of all points, weighed by exp(-distance ÷ length). Points on both sides count: an average of the past alone would
- * lie above a falling loss. Heights in the picture are averaged, so a logarithmic scale has the mean of the logarithms. The sums of either side are made in one pass, each from that of its neighbour.
+ * A point of a smoothed curve is the mean of all points, weighed by exp(-distance ÷ length). Points on both sides
+ * count: an average of the past alone would lie above a falling loss. Heights in the picture are averaged, so a
+ * logarithmic scale has the mean of the logarithms. The sums of either side are made in one pass, each from that of its
+ * neighbour.
  */
 #include <math.h>
 

@@ -94,7 +94,8 @@ static void copy_training(settings *s, an_config *config) {
     }
 }
 
-/* A file in the place of what data.split keeps for evaluation. The column of groups is no input only because the split names it. */
+/* A file in the place of what data.split keeps for evaluation. The column of groups is no input only
+ * because the split names it. */
 static int leave_split(const cli_call *call, an_config *config, settings *s) {
     const char *by = "";
     an_config_string(config, "data.split.by", &by);
@@ -220,7 +221,8 @@ static void write_metrics(const cli_training *t, const an_evaluation *e, an_json
     an_json_write_end(j);
 }
 
-/* The trainer has the model, and no state of the checkpoint: adapters can be put into it as long as it has not taken a step. */
+/* The trainer has the model, and no state of the checkpoint: adapters can be put into it as long as
+ * it has not taken a step. */
 static int evaluate_adapter(const cli_training *t, const char *folder, an_json_writer *j) {
     an_evaluation e;
     an_init_options o;

@@ -55,8 +55,8 @@ static int64_t elements_of(const an_dataset *dataset) {
     return elements;
 }
 
-/* A file may have the targets' columns or not: without names it is the number of columns that says so. *columns: how many there are if it does not
- * fit; 0: it cannot be read. */
+/* A file may have the targets' columns or not: without names it is the number of columns that says so. *columns: how
+ * many there are if it does not fit; 0: it cannot be read. */
 static an_status try_csv(cli_samples *s, an_csv_source *csv, const char *const *targets, int target_count,
                          int64_t *columns) {
     csv->has_targets = false;

@@ -53,7 +53,8 @@ typedef struct {
 static const type types[] = {{"'<f4'", 4, of_f32}, {"'<f8'", 8, of_f64}, {"'|u1'", 1, of_u8},
                              {"'<u2'", 2, of_u16}, {"'<i4'", 4, of_i32}, {"'<i8'", 8, of_i64}};
 
-/* 'descr' and 'shape' of a head that NumPy wrote; the first dimension, and the product of the others. NULL: `problem` says why. */
+/* 'descr' and 'shape' of a head that NumPy wrote; the first dimension, and the product of the others.
+ * NULL: `problem` says why. */
 static const type *read_head(const char *head, int64_t *first, int64_t *rest, const char **problem) {
     const char *descr = strstr(head, "'descr':"), *shape = strstr(head, "'shape': (");
     const type *found = NULL;

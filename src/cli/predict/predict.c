@@ -35,8 +35,8 @@ static const cli_option options[] = {
     {0},
 };
 
-/* ---- the model ---- A run is opened with its data; prediction needs none of it. So the graph of the checkpoint is opened on a stream,
- * which has the fields that the model reads, and starts with the checkpoint's weights. */
+/* ---- the model ---- A run is opened with its data; prediction needs none of it. So the graph of the checkpoint is
+ * opened on a stream, which has the fields that the model reads, and starts with the checkpoint's weights. */
 
 enum { MOST_SETTINGS = 16, SETTING = 2 * CLI_PATH };
 

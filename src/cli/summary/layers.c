@@ -5,8 +5,8 @@
 
 /* ---- layers ---- */
 
-/* The layer of a path, which is added if it is new; NULL: out of memory. Neighbouring nodes are often of one layer, so it is sought from
- * the end. What has no path is no layer. */
+/* The layer of a path, which is added if it is new; NULL: out of memory. Neighbouring nodes are often of one layer, so
+ * it is sought from the end. What has no path is no layer. */
 static summary_layer *layer_of(summary *s, const char *path, const char *block) {
     if (!*path) return &s->other;
     for (int i = s->count - 1; i >= 0; i--)

@@ -10,8 +10,8 @@ typedef struct summary_layer {
     int ndims;                 /* -1: it has no output of its own */
     an_dtype dtype;
     int64_t parameters, trainable; /* elements */
-    int64_t
-        bytes; /* of its parameters, with their gradients and moments, and of its values at the fullest moment of a step */
+    /* of its parameters, with their gradients and moments, and of its values at the fullest moment of a step */
+    int64_t bytes;
     double flops; /* forward and backward */
 } summary_layer;
 
@@ -27,7 +27,8 @@ typedef struct summary {
 an_status summary_make(summary *s, const cli_report *report);
 void summary_free(summary *s);
 
-/* How many blocks in a row, from that of layer `first` on, have the same layers; 1 if the layer is in no block. *layers: of one of them. */
+/* How many blocks in a row, from that of layer `first` on, have the same layers; 1 if the layer is in no
+ * block. *layers: of one of them. */
 int summary_repeats(const summary *s, int first, int *layers);
 
 #endif

@@ -43,7 +43,8 @@ static void add(summary_layer *sum, const summary_layer *layer) {
     sum->flops += layer->flops;
 }
 
-/* Blocks that are alike, as a head and the layers of one of them, with the sums over all. How many layers they have together. */
+/* Blocks that are alike, as a head and the layers of one of them, with the sums over all. How many
+ * layers they have together. */
 static int print_blocks(const summary *s, int first) {
     int count;
     const int repeats = summary_repeats(s, first, &count);

@@ -29,8 +29,8 @@ static an_heartbeat *make_heartbeat(int *file) {
     return heartbeat;
 }
 
-/* After fork: calls nothing that could wait for a lock. A group of its own keeps the terminal's signals from it, which the supervisor
- * turns into the one that it should get. */
+/* After fork: calls nothing that could wait for a lock. A group of its own keeps the terminal's signals from it, which
+ * the supervisor turns into the one that it should get. */
 _Noreturn static void become_training(char **arguments, char **environment, int file, pid_t supervisor) {
     struct sigaction standard = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
     sigset_t none;

@@ -94,7 +94,8 @@ static bool look_at_process(long process, long *parent, long *session) {
     return is_read && after && sscanf(after + 1, " %*c %ld %*d %ld", parent, session) == 2;
 }
 
-/* Kills children of this process, which it got from those of its job that died, and processes of the job's session. How many there were. */
+/* Kills children of this process, which it got from those of its job that died, and processes of the job's
+ * session. How many there were. */
 static int kill_leftovers(pid_t session_of_job) {
     enum { BASE = 10 };
     int count = 0;

@@ -9,9 +9,11 @@
 /* First of all: takes the supervisor's address from the environment. If there is one, begins the link with it (link.h),
  * and dies with the launcher from then on. */
 void cli_rank_begin(void);
-/* For the context: the one that a supervisor shares, or one of this process's own if it is one of several ranks; NULL: neither. */
+/* For the context: the one that a supervisor shares, or one of this process's own if it is one of
+ * several ranks; NULL: neither. */
 an_heartbeat *cli_rank_heartbeat(const an_comm *comm);
-/* Starts the watch of the ranks, with the limits of the config; reports go to the supervisor, or to standard error. Nothing if this process trains by itself. Collective. */
+/* Starts the watch of the ranks, with the limits of the config; reports go to the supervisor, or to standard error.
+ * Nothing if this process trains by itself. Collective. */
 void cli_rank_watch(an_watch **watch, an_context *ctx, an_config *config, const an_comm *comm);
 
 #endif

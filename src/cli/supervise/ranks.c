@@ -62,8 +62,8 @@ static void find_place(const supervise_job *job, an_heartbeat *heartbeat) {
     memcpy(heartbeat->slots[0].text, job->state.place, sizeof heartbeat->slots[0].text);
 }
 
-/* What the run says of its end counts; then what rank 0 said, which may have had no folder yet; else its ranks have died. Where a rank was killed, the others may have had time to
- * say that they failed because of it. */
+/* What the run says of its end counts; then what rank 0 said, which may have had no folder yet; else its ranks have
+ * died. Where a rank was killed, the others may have had time to say that they failed because of it. */
 static void find_end(const supervise_job *job, const supervise_job_watch *watch, int status, supervise_end *end) {
     *end = (supervise_end){.hung = job->timed_out, .code = CLI_FAILED};
     find_place(job, &end->heartbeat);

@@ -51,8 +51,8 @@ typedef struct supervise_job {
     bool is_killed; /* by this process */
 } supervise_job;
 
-/* Starts the launcher at `path` in a session of its own; false, after a message, if the system refuses. Everything that it starts becomes a child of this process when its parent
- * dies, and can be ended. */
+/* Starts the launcher at `path` in a session of its own; false, after a message, if the system refuses. Everything that
+ * it starts becomes a child of this process when its parent dies, and can be ended. */
 bool supervise_job_start(supervise_job *job, const char *path, char **arguments, int ranks);
 /* Ends the launcher and all that is left of what it started. */
 void supervise_job_kill(supervise_job *job);
@@ -88,7 +88,8 @@ typedef struct supervise_job_watch {
 void supervise_job_wait(supervise_job *job, supervise_signals *signals, const supervise_job_watch *watch,
                         supervise_end *end);
 
-/* How a launch of a run ended, from outcome.json; false: there is none after launch `after`, or it says that it is under way. */
+/* How a launch of a run ended, from outcome.json; false: there is none after launch `after`, or it
+ * says that it is under way. */
 bool supervise_outcome(const char *folder, int64_t after, int *code);
 
 #endif

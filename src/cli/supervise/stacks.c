@@ -95,8 +95,8 @@ static void print_stacks(pid_t pid) {
 
 #endif
 
-/* A thread that waits in the kernel does not stop for who wants to look at it: who looks may wait for ever, and so is a process of its
- * own. */
+/* A thread that waits in the kernel does not stop for who wants to look at it: who looks may wait for ever, and so is a
+ * process of its own. */
 void supervise_stacks(pid_t pid, double seconds) {
     const struct timespec pause = {.tv_nsec = 10000000};
     const double end = an_clock_seconds() + seconds;

@@ -56,8 +56,9 @@ typedef struct {
 
 /* ---- what it is told ---- */
 
-/* Whether the training process failed because somebody else has started the run meanwhile. To start it again would be to take it back,
- * and so for ever. A launch that does not say whose it is was ended as it began, by a kill: ours, most likely. */
+/* Whether the training process failed because somebody else has started the run meanwhile. To start it again
+ * would be to take it back, and so for ever. A launch that does not say whose it is was ended as it began, by
+ * a kill: ours, most likely. */
 static bool is_taken_over(supervisor *s) {
     long process;
     const int64_t last = cli_run_launch(s->folder, &process);
@@ -161,7 +162,8 @@ static bool is_same(const supervise_end *a, const supervise_end *b) {
            a->heartbeat.step == b->heartbeat.step;
 }
 
-/* How many ranks the next start has: one fewer after one was lost; all again after a job with fewer has saved something, which shows that the rest is sound. */
+/* How many ranks the next start has: one fewer after one was lost; all again after a job with fewer has saved
+ * something, which shows that the rest is sound. */
 static void choose_ranks(supervisor *s, bool has_saved) {
     const int64_t fewer = s->started_ranks - 1 > s->least_ranks ? s->started_ranks - 1 : s->least_ranks;
     s->started_ranks = s->started_ranks < s->ranks && has_saved ? s->ranks : fewer;
@@ -260,7 +262,8 @@ static bool run_process(supervisor *s) {
     return true;
 }
 
-/* Whether a job with fewer ranks is to make room for one with all: it has run for some time, and has saved something. */
+/* Whether a job with fewer ranks is to make room for one with all: it has run for some time, and has saved
+ * something. */
 static bool may_grow(void *user) {
     supervisor *s = user;
     char checkpoint[NAME_MAX + 1];

@@ -11,8 +11,9 @@
 
 enum { CLI_RESTARTS = 100 }; /* unless --restarts says another number */
 
-/* Runs the same command without the options that are for the supervisor, as often as needed; its exit code. `ranks` 0: in one process; else so many, started by a
- * launcher, and again with fewer after one was lost, but never with fewer than `least_ranks`. */
+/* Runs the same command without the options that are for the supervisor, as often as needed; its exit code. `ranks`
+ * 0: in one process; else so many, started by a launcher, and again with fewer after one was lost, but never with
+ * fewer than `least_ranks`. */
 int cli_supervise(const cli_call *call, int64_t restarts, int64_t ranks, int64_t least_ranks);
 
 /* In the training process: the heartbeat that it shares with its supervisor; NULL: it has none. */
@@ -26,7 +27,8 @@ int supervise_config(const cli_call *call, an_status (*read)(void *user, an_cont
 /* ranks.report_after and ranks.timeout of the config, in seconds. */
 int supervise_limits(const cli_call *call, double *report_after, double *timeout);
 
-/* What the run was doing: "while "backward fc (product)"", and before that what a save behind it was, if there was one. */
+/* What the run was doing: "while "backward fc (product)"", and before that what a save behind it was, if there was
+ * one. */
 enum { SUPERVISE_PLACE = 2 * AN_HEARTBEAT_TEXT + 32 };
 void supervise_place(const an_heartbeat *heartbeat, char place[SUPERVISE_PLACE]);
 
@@ -72,7 +74,8 @@ void supervise_describe(const supervise_end *end, int64_t ranks, char *text, siz
 void supervise_outcome_write(const char *folder, pid_t process, const supervise_end *end, double seconds,
                              const char *error);
 
-/* What each of its threads is doing, in lines on standard error: what it last said, where the kernel has it, its stack. */
+/* What each of its threads is doing, in lines on standard error: what it last said, where the kernel has it, its
+ * stack. */
 void supervise_report(pid_t pid, const an_heartbeat *heartbeat);
 /* The stacks alone, if they can be had in so many seconds; a line says why not. */
 void supervise_stacks(pid_t pid, double seconds);

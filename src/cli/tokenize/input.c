@@ -39,8 +39,8 @@ static bool is_letter(char c) {
     return (c | 32) >= 'a' && (c | 32) <= 'z';
 }
 
-/* The last place of the bytes where a part may end; 0: there is none. Lines of JSON end anywhere. A text ends behind a line break that stands alone, before a
- * letter: there, tokens do not depend on what is on the other side. */
+/* The last place of the bytes where a part may end; 0: there is none. Lines of JSON end anywhere. A text ends behind a
+ * line break that stands alone, before a letter: there, tokens do not depend on what is on the other side. */
 static size_t last_cut(const part *p, size_t from) {
     for (size_t i = p->length; i > from; i--) {
         if (p->bytes[i - 1] != '\n') continue;

@@ -1,7 +1,7 @@
 /* The file of tokens, in llm.c's format, and the place up to which it is written.
  *
- * While it is made it is called NAME.partial, and NAME.progress says how much of it counts. The tokens are durable before the place is, so a call that was
- * killed at any moment is continued. */
+ * While it is made it is called NAME.partial, and NAME.progress says how much of it counts. The tokens are durable
+ * before the place is, so a call that was killed at any moment is continued. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

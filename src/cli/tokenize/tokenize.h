@@ -1,7 +1,8 @@
 /* anneal tokenize: files of text to a file of tokens.
  *
- * The input is cut into parts of about 256 KiB, at places that depend on the files alone. Threads encode parts, and one thread writes their tokens in order:
- * the output has the same bytes for any number of threads. After some parts the place is written down, so that a later call goes on there.
+ * The input is cut into parts of about 256 KiB, at places that depend on the files alone. Threads encode parts, and one
+ * thread writes their tokens in order: the output has the same bytes for any number of threads. After some parts the
+ * place is written down, so that a later call goes on there.
  */
 #ifndef AN_CLI_TOKENIZE_TOKENIZE_H
 #define AN_CLI_TOKENIZE_TOKENIZE_H
@@ -80,7 +81,8 @@ bool tokenize_job(const encoding *encoding, const input *input, const char *toke
 
 /* ---- lines.c ---- */
 
-/* The next text of a part: all of it, or that of a line of JSON, in which strings are decoded in place. False: there is none any more, or the part has an error. */
+/* The next text of a part: all of it, or that of a line of JSON, in which strings are decoded in place. False: there
+ * is none any more, or the part has an error. */
 bool tokenize_next_text(part *part, const char *key, size_t *at, const char **text, size_t *length);
 
 /* ---- train.c ---- */

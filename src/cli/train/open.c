@@ -104,8 +104,9 @@ static an_status open_trainer(const cli_opening *opening, cli_training *t) {
     return an_trainer_open_with(&t->trainer, t->ctx, t->config, &options);
 }
 
-/* Another start of a run that this machine or build cannot carry on would be refused in the same way, so a supervisor must not try:
- * the exit code says that something else has to change first. Memory, files and other processes may change by themselves. */
+/* Another start of a run that this machine or build cannot carry on would be refused in the same way, so a
+ * supervisor must not try: the exit code says that something else has to change first. Memory, files and other
+ * processes may change by themselves. */
 static int refuse_opening(const cli_call *call, const an_context *ctx, const char *file, an_status status) {
     const int code = cli_refuse(call, ctx, file, status);
     return status == AN_ERR_UNSUPPORTED ? CLI_MISUSED : code;

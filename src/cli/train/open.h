@@ -54,12 +54,14 @@ an_status cli_config_read(const cli_call *call, const cli_opening *opening, an_c
 int cli_training_open(const cli_call *call, const cli_opening *opening, cli_training *training);
 void cli_training_close(cli_training *training);
 
-/* From here on a signal stops a run with a checkpoint. Before the run is opened: one that comes meanwhile is not forgotten. */
+/* From here on a signal stops a run with a checkpoint. Before the run is opened: one that comes
+ * meanwhile is not forgotten. */
 void cli_watch_signals(void);
 /* The whole run: its folder, the banner, all steps. `fresh`: where the folder has a run in it, a new one beside it. */
 int cli_training_run(cli_training *training, bool fresh);
 
-/* Takes so many steps beside plain ones, in f32 with portable kernels and nothing fused, and shows where they differ. */
+/* Takes so many steps beside plain ones, in f32 with portable kernels and nothing fused, and shows where they
+ * differ. */
 int cli_check(const cli_call *call, const cli_opening *opening, int64_t steps);
 
 /* Shows a message about a config or about what it names: 2 where the config is wrong, else 1. */
@@ -70,7 +72,8 @@ int cli_refuse(const cli_call *call, const an_context *ctx, const char *file, an
 /* A line to standard output and to the run's log.txt. */
 void cli_say(cli_training *training, const char *format, ...) AN_PRINTF(2, 3);
 
-/* Groups, schedule, batch arithmetic, precision, memory, threads: everything that a person should know before the first step. */
+/* Groups, schedule, batch arithmetic, precision, memory, threads: everything that a person should
+ * know before the first step. */
 int cli_banner(cli_training *training);
 
 /* The line that is drawn again and again on a terminal; plain lines elsewhere. */

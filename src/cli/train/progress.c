@@ -121,8 +121,8 @@ static void add_bar(double share, int width, char *text, size_t capacity) {
     snprintf(text, capacity, "[%s] %3d%%", bar, (int)(100 * share));
 }
 
-/* As many parts as fit, behind a bar of that width (0: none); returns the columns that it takes. The last column stays free: some
- * terminals begin a new line after it. */
+/* As many parts as fit, behind a bar of that width (0: none); returns the columns that it takes. The last column stays
+ * free: some terminals begin a new line after it. */
 static int compose(line *l, int columns, int bar, char *text, size_t capacity) {
     static const int dropped[] = {NORM,  RATE,  SPEED, LEFT,
                                   EPOCH, SCALE, LOSS,  STEP}; /* what goes first where there is no room */
@@ -195,7 +195,8 @@ void cli_progress_step(cli_progress *progress, cli_training *training, const an_
     p->drawn = an_clock_seconds();
 }
 
-/* When an evaluation was: after which step of how many, or at the end of which epoch; then without how many, as 80 columns are few. */
+/* When an evaluation was: after which step of how many, or at the end of which epoch; then without how
+ * many, as 80 columns are few. */
 static size_t describe_moment(cli_training *t, int64_t step, char *text, size_t capacity) {
     const int digits = (int)strlen(cli_count(t->info.steps).text);
     char epoch[96] = "";
@@ -207,7 +208,8 @@ static size_t describe_moment(cli_training *t, int64_t step, char *text, size_t 
     return (size_t)snprintf(text, capacity, "step %*s/%s", digits, cli_count(step).text, cli_count(t->info.steps).text);
 }
 
-/* Prints parts that two spaces divide, and gives the column behind them. Where the terminal ends the line goes on below, indented: broken between parts, not within one. */
+/* Prints parts that two spaces divide, and gives the column behind them. Where the terminal ends the line goes on
+ * below, indented: broken between parts, not within one. */
 static int print_parts(const char *text, int column, int columns) {
     while (*text) {
         const size_t spaces = strspn(text, " ");

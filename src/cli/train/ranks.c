@@ -11,14 +11,16 @@
 
 /* ---- joining ---- */
 
-/* The MPI whose launcher started this process, or that was asked for. srun may be told nothing about MPI: then any will do, and finds no other rank. */
+/* The MPI whose launcher started this process, or that was asked for. srun may be told nothing about MPI: then any
+ * will do, and finds no other rank. */
 static const char *choose(const char *given, const an_launcher *l) {
     if (given) return given;
     if (*l->mpi) return l->mpi;
     return strstr(an_mpi_version(), "MPICH") && !strstr(an_mpi_version(), "Open MPI") ? "mpich" : "openmpi";
 }
 
-/* MPI gives every process of a launcher that it does not know a world of its own, and says nothing. Every process sees it; one tells. */
+/* MPI gives every process of a launcher that it does not know a world of its own, and says nothing. Every
+ * process sees it; one tells. */
 static int refuse_launcher(const cli_ranks *ranks, const an_launcher *l) {
     if (l->rank > 0) return CLI_MISUSED;
     const char *remedy = *l->mpi && strcmp(l->mpi, ranks->mpi) != 0 ? "leave --mpi out"

@@ -18,7 +18,8 @@ typedef struct cli_launcher {
     int word_count;
 } cli_launcher;
 
-/* Finds the launcher of an MPI that anneal has a plugin for; `mpi` NULL: of any. An exit code, after a message. The environment gets what the launcher needs as root. */
+/* Finds the launcher of an MPI that anneal has a plugin for; `mpi` NULL: of any. An exit code, after a message. The
+ * environment gets what the launcher needs as root. */
 int cli_launcher_find(const cli_call *call, const char *mpi, int64_t ranks, cli_launcher *launcher);
 
 /* Runs so many ranks of this command with the same arguments, but for the options whose names are in `without`, which
@@ -34,7 +35,8 @@ typedef struct cli_ranks {
     const char *mpi; /* that was started */
 } cli_ranks;
 
-/* Joins the other processes that a launcher started, if one did; `mpi` NULL: by the MPI of that launcher. From then on only rank 0 prints. */
+/* Joins the other processes that a launcher started, if one did; `mpi` NULL: by the MPI of that launcher. From
+ * then on only rank 0 prints. */
 int cli_ranks_begin(const cli_call *call, const char *mpi, cli_ranks *ranks);
 /* Tells the leader, if there is one, how this rank ends; ends MPI, after the context of its communicator; and gives the
  * exit code of this rank. Where another rank is gone, MPI would wait for ever: after ten seconds the process ends with

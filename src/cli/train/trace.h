@@ -1,4 +1,5 @@
-/* The profile of a run: a Chrome trace of what its threads did, with the nodes of its last passes, and a table of where the time went. */
+/* The profile of a run: a Chrome trace of what its threads did, with the nodes of its last passes, and a
+ * table of where the time went. */
 #ifndef AN_CLI_TRAIN_TRACE_H
 #define AN_CLI_TRAIN_TRACE_H
 
@@ -27,7 +28,8 @@ struct cli_trace {
     an_span spans[CLI_TRACE_KEPT];
 };
 
-/* Takes the spans of a context from now on; NULL: out of memory. Nothing may have been made from the context, and the context is destroyed first. */
+/* Takes the spans of a context from now on; NULL: out of memory. Nothing may have been made from the context, and
+ * the context is destroyed first. */
 cli_trace *cli_trace_create(an_context *ctx);
 void cli_trace_destroy(cli_trace **trace);
 

@@ -102,8 +102,8 @@ static const cli_option options[] = {
     {0},
 };
 
-/* ---- signals ---- A run stops with a checkpoint after the step that is under way; the second Ctrl-C ends it at once. A pipe whose
- * reader has ended (`| head`) is a request to stop as well. */
+/* ---- signals ---- A run stops with a checkpoint after the step that is under way; the second Ctrl-C ends it at once.
+ * A pipe whose reader has ended (`| head`) is a request to stop as well. */
 
 static an_trainer *volatile running;
 static volatile sig_atomic_t signalled; /* the first signal, or Ctrl-C; 0: none */
@@ -288,8 +288,8 @@ static int run_with(watching *w, FILE *trace) {
     return end_code(&outcome);
 }
 
-/* A finished run is no mistake: it says so. Another one that would have its folder is; what came to no checkpoint and has another config is
- * refused as well, as its metrics would be lost. */
+/* A finished run is no mistake: it says so. Another one that would have its folder is; what came to no checkpoint and
+ * has another config is refused as well, as its metrics would be lost. */
 static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     const char *path;
     an_folder_state state = AN_FOLDER_EMPTY;

@@ -21,7 +21,8 @@ typedef struct cli_writer {
 
 /* Reads the prompts; an exit code, after a message. To be closed whatever this returns. */
 int cli_writer_open(cli_writer *writer, cli_training *training);
-/* A file of the run's folder gets a line for each prompt. What fails is a warning, given once: a run does not end for it. Collective where ranks divide the weights. */
+/* A file of the run's folder gets a line for each prompt. What fails is a warning, given once: a run does not end
+ * for it. Collective where ranks divide the weights. */
 void cli_writer_write(cli_writer *writer, cli_training *training, int64_t step);
 void cli_writer_close(cli_writer *writer);
 

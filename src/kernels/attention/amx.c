@@ -1,9 +1,9 @@
 /* Attention in bf16 on the tiles of AMX.
  *
- * q, k, v and the gradient of dst are bf16 as they come; products accumulate in f32; the softmax is computed in f32. What
- * it gives is rounded to bf16 where it is an operand again: the probabilities for the product with v, and in the gradient
- * these and the gradients of the scores. PyTorch and FlashAttention round in the same places. Work is cut as in
- * tiled.c, and what is hidden is treated as there.
+ * q, k, v and the gradient of dst are bf16 as they come; products accumulate in f32; the softmax is computed in f32.
+ * What it gives is rounded to bf16 where it is an operand again: the probabilities for the product with v, and in the
+ * gradient these and the gradients of the scores. PyTorch and FlashAttention round in the same places. Work is cut as
+ * in tiled.c, and what is hidden is treated as there.
  */
 #include "kernels/attention/job.h"
 
@@ -12,8 +12,8 @@
 #include "base/parallel.h"
 #include "kernels/attention/amx.h"
 
-/* One query's products with a tile of keys become probabilities, but for the divisor that the softmax will know at the end.
- * Returns what earlier tiles' results are to be multiplied with. */
+/* One query's products with a tile of keys become probabilities, but for the divisor that the softmax will know at the
+ * end. Returns what earlier tiles' results are to be multiplied with. */
 AN_TILES static float round_forward(const an_attention_job *j, const an_key_tile *tile, int64_t query,
                                     an_tokens columns, softmax_f32 *softmax, float *row, bf16 *probabilities) {
     const row_terms_f32 terms = forward_terms_f32(j, tile, query, columns, softmax, row);
@@ -87,9 +87,10 @@ static void forward_block(const an_attention_job *j, const an_key_tile *tile, an
 
 /* ---- few queries, as when tokens are generated ----
  *
- * What takes time then is to bring keys and values into the shape of tiles. Keys are the left side of their products, as they lie, and queries
- * the right one: the sums have the same products in the same order, with the factors exchanged, and so the same bits. Rows of tiles that belong to
- * no query have what scratch held before: a row's sums come from that row alone, and nobody reads these. */
+ * What takes time then is to bring keys and values into the shape of tiles. Keys are the left side of their products,
+ * as they lie, and queries the right one: the sums have the same products in the same order, with the factors
+ * exchanged, and so the same bits. Rows of tiles that belong to no query have what scratch held before: a row's sums
+ * come from that row alone, and nobody reads these. */
 
 /* Products of at most HALF queries, which `packed` has as columns, with keys. */
 AN_TILES static void few_scores(const an_attention_job *j, const an_key_tile *tile, an_tokens columns,

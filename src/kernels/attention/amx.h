@@ -1,8 +1,8 @@
 /* Products of bf16 on the tiles of AMX, and packing for them: what amx.c and amx_diff.c share.
  *
- * A product computes blocks of 32 × 32, from two tiles of either side for each 32 of its depth. Its left side lies in rows,
- * 32 of its depth side by side. Its right side is packed into tiles of 16 rows × 16 columns of pairs: a pair is two
- * neighbours along the depth.
+ * A product computes blocks of 32 × 32, from two tiles of either side for each 32 of its depth. Its left side lies in
+ * rows, 32 of its depth side by side. Its right side is packed into tiles of 16 rows × 16 columns of pairs: a pair is
+ * two neighbours along the depth.
  */
 #ifndef AN_KERNELS_ATTENTION_AMX_H
 #define AN_KERNELS_ATTENTION_AMX_H
@@ -161,7 +161,8 @@ static inline void load_rows(const an_tensor *t, an_head at, an_tokens tokens, b
     memset(rows + tokens.count * width, 0, (size_t)(empty * width) * sizeof *rows);
 }
 
-/* At most SIDE rows where they lie, if there are so many and nothing is missing in them; else a copy. `row`: how far they are apart. */
+/* At most SIDE rows where they lie, if there are so many and nothing is missing in them; else a copy.
+ * `row`: how far they are apart. */
 static inline const bf16 *find_rows(const an_tensor *t, an_head at, an_tokens tokens, bf16 *copy, int64_t *row) {
     *row = t->strides[2];
     if (tokens.count == SIDE && t->strides[3] == 1 && t->dims[3] % SIDE == 0)

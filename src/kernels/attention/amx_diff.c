@@ -1,8 +1,8 @@
 /* The gradient of attention in bf16 on the tiles of AMX: amx.c says what is rounded.
  *
- * The gradients of keys and values are computed as columns. Then what is summed over queries is the right side of a product,
- * whose pairs are made of the scores of two neighbouring queries as they are computed; and its left side, the columns of q
- * and diff_dst, is the same for all keys.
+ * The gradients of keys and values are computed as columns. Then what is summed over queries is the right side of a
+ * product, whose pairs are made of the scores of two neighbouring queries as they are computed; and its left side, the
+ * columns of q and diff_dst, is the same for all keys.
  */
 #include "kernels/attention/job.h"
 
@@ -194,7 +194,8 @@ static void diff_tile(const an_attention_job *j, const an_diff_part *part, const
     }
 }
 
-/* All that one head of queries adds to a tile of keys, and what it gets from there. The tile has those that are seen. */
+/* All that one head of queries adds to a tile of keys, and what it gets from there. The tile has those that are
+ * seen. */
 static void diff_keys(const an_attention_job *j, const an_diff_part *part, const an_key_tile *tile,
                       const diff_scratch *s, float *diff_k, float *diff_v) {
     const int64_t width = width_of(j->size), keys = an_next_multiple(tile->keys.count, SIDE);

@@ -1,4 +1,5 @@
-/* Kernels of ops/attention.c: softmax(scale · q kᵀ + mask) v by tiles, so that scores never lie in memory as a whole. */
+/* Kernels of ops/attention.c: softmax(scale · q kᵀ + mask) v by tiles, so that scores never lie in memory as a
+ * whole. */
 #ifndef AN_KERNELS_ATTENTION_ATTENTION_H
 #define AN_KERNELS_ATTENTION_ATTENTION_H
 

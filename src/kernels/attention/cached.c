@@ -1,9 +1,9 @@
 /* Attention over a cache of keys and values, for decoding.
  *
- * The keys and values of the call's tokens are first written into the cache. Every sample has a slot of it, and positions
- * of its own; its queries then see all positions up to their own. The tasks are those of attention's kernels, on a job of
- * one sample, whose keys are those of its slot: so a query has the bits that it has in attention over the whole
- * sequence, whichever samples share the call and however the sequence was cut into calls.
+ * The keys and values of the call's tokens are first written into the cache. Every sample has a slot of it, and
+ * positions of its own; its queries then see all positions up to their own. The tasks are those of attention's kernels,
+ * on a job of one sample, whose keys are those of its slot: so a query has the bits that it has in attention over the
+ * whole sequence, whichever samples share the call and however the sequence was cut into calls.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -109,7 +109,8 @@ static an_tensor grouped(const an_tensor *t, int64_t kv_heads) {
     return g;
 }
 
-/* Not where a window hides keys: it is counted from the position of a query, and those of a group would have different ones. */
+/* Not where a window hides keys: it is counted from the position of a query, and those of a group
+ * would have different ones. */
 static void group_heads(cached_job *c) {
     an_attention_job *j = &c->job;
     c->is_grouped = j->queries == 1 && j->heads > j->kv_heads;

@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 
-/* Heads of keys in a batch, for each thread, from which on a task is one of them: fewer would leave threads idle. Otherwise scores are computed twice, which is 7
- * products for 5. Both ways have the same bits. */
+/* Heads of keys in a batch, for each thread, from which on a task is one of them: fewer would leave threads idle.
+ * Otherwise scores are computed twice, which is 7 products for 5. Both ways have the same bits. */
 enum { ENOUGH_HEADS = 2 };
 
 typedef enum { BY_HEADS, BY_QUERIES, BY_KEYS } diff_cut;

@@ -1,10 +1,10 @@
 /* How the fast kernels cut the gradient of attention into tasks.
  *
  * The gradient of queries adds up over keys, those of keys and values over queries, and all of them need the scores. A
- * task that has a whole head of keys, and all heads of queries that look at it, computes every score once; the gradient of
- * its queries is added up in scratch. Where there are too few of these to keep the cores of a large machine busy, scores
- * are computed twice: by tiles of queries, and by tiles of keys. Both ways add in the same order and give the same bits, so
- * a sample has the same bits in any batch.
+ * task that has a whole head of keys, and all heads of queries that look at it, computes every score once; the gradient
+ * of its queries is added up in scratch. Where there are too few of these to keep the cores of a large machine busy,
+ * scores are computed twice: by tiles of queries, and by tiles of keys. Both ways add in the same order and give the
+ * same bits, so a sample has the same bits in any batch.
  */
 #ifndef AN_KERNELS_ATTENTION_DIFF_H
 #define AN_KERNELS_ATTENTION_DIFF_H
@@ -25,7 +25,8 @@ typedef struct an_diff_part {
 typedef struct an_diff_kernel {
     int64_t query_tile, key_tile; /* of a task that is not a whole head */
     void (*run)(const an_attention_job *job, const an_diff_part *part, void *scratch);
-    /* Scratch of a part. If several heads share the keys, all gradients of keys are kept: `held`, else a tile of them. */
+    /* Scratch of a part. If several heads share the keys, all gradients of keys are kept: `held`, else a tile of
+     * them. */
     size_t (*bytes)(int64_t size, int64_t held, int64_t queries);
 } an_diff_kernel;
 
@@ -37,8 +38,8 @@ static inline int64_t an_diff_held(const an_diff_part *part, int64_t key_tile) {
     return part->heads.count > 1 ? part->keys.count : key_tile;
 }
 
-/* Asks for the memory of gradients while they are computed: of `count` queries of a tile, from query `row` of it on, at the
- * part's first tile of keys; and of as many keys at the first tile of queries that sees them. */
+/* Asks for the memory of gradients while they are computed: of `count` queries of a tile, from query `row` of it on, at
+ * the part's first tile of keys; and of as many keys at the first tile of queries that sees them. */
 static inline void an_prefetch_diff(const an_attention_job *j, const an_diff_part *part, an_head at, an_tokens queries,
                                     an_tokens keys, int64_t row, int64_t count) {
     const an_head key_at = an_key_head(j, at);

@@ -1,9 +1,9 @@
 /* Portable kernels of attention, by tiles of queries and keys (Dao and others, "FlashAttention", 2022).
  *
- * A task has one tile of queries and goes over the tiles of keys, with a running softmax; the gradient of keys and values
- * goes the other way round. What a query gets depends on its own row only: every sum over keys is cut at multiples of the
- * tile's size, whichever queries share the tile. Keys that causality or the window hide are not read, so a cache may hold
- * anything after the last key.
+ * A task has one tile of queries and goes over the tiles of keys, with a running softmax; the gradient of keys and
+ * values goes the other way round. What a query gets depends on its own row only: every sum over keys is cut at
+ * multiples of the tile's size, whichever queries share the tile. Keys that causality or the window hide are not read,
+ * so a cache may hold anything after the last key.
  */
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* Rows of scores: what the fast kernels of attention do between their products.
  *
  * A row has the products of one query with a tile of keys. Only its `columns` were computed: those that some query near
- * this one sees, rounded outwards; what this one does not see gets a probability of 0. So a query's bits do not depend on
- * the queries beside it.
+ * this one sees, rounded outwards; what this one does not see gets a probability of 0. So a query's bits do not depend
+ * on the queries beside it.
  *
- * These functions fuse multiplications with additions, so they are for levels that can. Vectors of any width give the same
- * bits.
+ * These functions fuse multiplications with additions, so they are for levels that can. Vectors of any width give the
+ * same bits.
  */
 #ifndef AN_KERNELS_ATTENTION_ROWS_H
 #define AN_KERNELS_ATTENTION_ROWS_H
@@ -45,8 +45,8 @@ static inline int64_t an_set_columns(const an_attention_job *j, const an_key_til
     return groups;
 }
 
-/* The queries for which a column was computed, in whole groups of `rows`: as all that is seen moves on from query to query,
- * they are neighbours. */
+/* The queries for which a column was computed, in whole groups of `rows`: as all that is seen moves on from query to
+ * query, they are neighbours. */
 static inline bool an_has_column(an_tokens columns, int64_t column) {
     return column >= columns.begin && column < columns.begin + columns.count;
 }
@@ -71,12 +71,13 @@ static inline double infinity_f64(void) {
     return __builtin_inf();
 }
 
-/* Powers of a base that makes them cheap, 2 or e, for what a softmax needs: 0 for the power of -inf and everything below the
- * smallest normal number, finite above the largest. Scores are multiplied with the unit first. */
+/* Powers of a base that makes them cheap, 2 or e, for what a softmax needs: 0 for the power of -inf and everything
+ * below the smallest normal number, finite above the largest. Scores are multiplied with the unit first. */
 static const float power_unit_f32 = AN_LOG2_E_F32;
 static const double power_unit_f64 = 1;
 
-/* 2^x. The polynomial of a fraction f of at most 1/2 has an error of 2^-23.1; tools/minimax.py finds it as (2^f - 1) / f. */
+/* 2^x. The polynomial of a fraction f of at most 1/2 has an error of 2^-23.1; tools/minimax.py finds it as (2^f - 1)
+ * / f. */
 static inline vector_f32 power_f32(vector_f32 x) {
     const vector_f32 rounder = broadcast_f32(AN_ROUNDER_F32);
     const vector_f32 limited = larger_f32(broadcast_f32(-127), smaller_f32(broadcast_f32(127), x)); /* -127 gives 0 */

@@ -62,7 +62,8 @@ typedef struct {
     REAL shrink; /* forward: what earlier tiles' results are to be multiplied with */
 } NAME(row_terms);
 
-/* The terms of one query with a tile of keys, by the largest of its scores so far; the softmax lacks this tile's sum. */
+/* The terms of one query with a tile of keys, by the largest of its scores so far; the softmax lacks this tile's
+ * sum. */
 static inline NAME(row_terms) NAME(forward_terms)(const an_attention_job *j, const an_key_tile *tile, int64_t query,
                                                   an_tokens columns, NAME(softmax) * softmax, REAL *row) {
     NAME(row_terms) terms = {.shrink = 1};
@@ -85,8 +86,8 @@ static inline NAME(vector) NAME(powers)(NAME(row_terms) terms, const REAL *produ
     return NAME(power)(NAME(multiply_add)(NAME(load)(products), factor, base));
 }
 
-/* Turns one query's products with a tile of keys into probabilities, but for the divisor that the softmax will know at the
- * end. Returns what earlier tiles' results are to be multiplied with. */
+/* Turns one query's products with a tile of keys into probabilities, but for the divisor that the softmax will know at
+ * the end. Returns what earlier tiles' results are to be multiplied with. */
 static inline REAL NAME(forward_row)(const an_attention_job *j, const an_key_tile *tile, int64_t query,
                                      an_tokens columns, NAME(softmax) * softmax, REAL *row) {
     const NAME(row_terms) terms = NAME(forward_terms)(j, tile, query, columns, softmax, row);
@@ -99,8 +100,8 @@ static inline REAL NAME(forward_row)(const an_attention_job *j, const an_key_til
     return terms.shrink;
 }
 
-/* What a query's softmax ends with: the factor of its sum of values, and its log-sum-exp. One that sees nothing has a sum
- * of 0 and gives zeros. */
+/* What a query's softmax ends with: the factor of its sum of values, and its log-sum-exp. One that sees nothing has a
+ * sum of 0 and gives zeros. */
 static inline REAL NAME(softmax_factor)(const NAME(softmax) * softmax) {
     return softmax->sum == 0 ? 1 : 1 / softmax->sum;
 }

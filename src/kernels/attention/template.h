@@ -1,7 +1,7 @@
 /* Tiles of attention, for REAL. Included by portable.c through instantiate.h. */
 
-/* sum[i] += Σ factors[r]·rows[r][i] for i < n, r from 0 up. Every element is its own chain of additions, so that the width
- * of vectors does not matter. Four r at a time save loads and stores of the sum and leave the chain as it is. */
+/* sum[i] += Σ factors[r]·rows[r][i] for i < n, r from 0 up. Every element is its own chain of additions, so that the
+ * width of vectors does not matter. Four r at a time save loads and stores of the sum and leave the chain as it is. */
 static void NAME(add_products)(int64_t n, int64_t count, const REAL *factors, int64_t factor_stride, const REAL *rows,
                                int64_t row_stride, REAL *restrict sum) {
     enum { AT_ONCE = 4 };
@@ -53,8 +53,8 @@ static void NAME(store_tokens)(const an_attention_job *j, const an_tensor *t, an
 
 /* ---- scores ---- */
 
-/* Scores of one query with the keys of a tile that it sees by causality and window (`seen`, counted in the tile): scaled,
- * with the mask added, -inf for other documents. */
+/* Scores of one query with the keys of a tile that it sees by causality and window (`seen`, counted in the tile):
+ * scaled, with the mask added, -inf for other documents. */
 static void NAME(score_row)(const an_attention_job *j, const tile_of *tile, int64_t query, an_tokens seen,
                             const REAL *q, const REAL *keys, REAL *row) {
     const REAL infinity = NAME(infinity)();
@@ -90,8 +90,8 @@ typedef struct {
     REAL largest, sum;
 } NAME(softmax);
 
-/* Adds a tile's keys to one query's softmax and to its weighted sum of values. `row` has the scores of the keys seen, and
- * is used up. */
+/* Adds a tile's keys to one query's softmax and to its weighted sum of values. `row` has the scores of the keys seen,
+ * and is used up. */
 static void NAME(forward_row)(const an_attention_job *j, const tile_of *tile, int64_t query, an_tokens seen,
                               const REAL *values, REAL *row, NAME(softmax) * softmax, REAL *sum) {
     const REAL infinity = NAME(infinity)(), before = softmax->largest;

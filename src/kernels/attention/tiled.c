@@ -1,12 +1,13 @@
 /* Attention by tiles, with fused multiply-adds: f32 and f64, and all types that compute in f32.
  *
- * A task of the forward op has some blocks of queries of one head. It goes over the tiles of keys, which it packs for all
- * its queries, with a running softmax. diff.h says how the gradient is cut; a task goes over the tiles of keys
+ * A task of the forward op has some blocks of queries of one head. It goes over the tiles of keys, which it packs for
+ * all its queries, with a running softmax. diff.h says how the gradient is cut; a task goes over the tiles of keys
  * and, for each, over the tiles of queries, so that what is added up for a tile of keys stays in the cache.
  *
  * Every element of a product is one chain of fused multiply-adds over its terms in order, so that all widths of vectors
- * give the same bits. Parts of a product where nothing is seen are left out; the rest of what is hidden is multiplied with
- * a probability of 0. Keys after the last one that a query of a task sees are not read, so a cache may hold anything there.
+ * give the same bits. Parts of a product where nothing is seen are left out; the rest of what is hidden is multiplied
+ * with a probability of 0. Keys after the last one that a query of a task sees are not read, so a cache may hold
+ * anything there.
  */
 #include "kernels/attention/job.h"
 

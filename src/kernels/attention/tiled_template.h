@@ -259,7 +259,8 @@ static void NAME(diff_tile)(const an_attention_job *j, const an_diff_part *part,
     }
 }
 
-/* All that one head of queries adds to a tile of keys, and what it gets from there. The tile has those that are seen. */
+/* All that one head of queries adds to a tile of keys, and what it gets from there. The tile has those that are
+ * seen. */
 static void NAME(diff_keys)(const an_attention_job *j, const an_diff_part *part, const an_key_tile *tile,
                             const NAME(diff_scratch) * s, REAL *diff_k, REAL *diff_v) {
     const an_head at = an_key_head(j, tile->at);

@@ -13,11 +13,12 @@ enum { AN_ELEMENTWISE_INPUTS = 4, AN_ELEMENTWISE_ROW = 512 }; /* most inputs; lo
 typedef void an_row_function_f32(int64_t n, const float *const *src, float *dst, const void *attributes);
 typedef void an_row_function_f64(int64_t n, const double *const *src, double *dst, const void *attributes);
 
-/* The loop of such a function. Ops may run in place, and then a row of dst is one of src, element for element; so nothing
- * is restrict, and simd says that the elements do not depend on each other. */
+/* The loop of such a function. Ops may run in place, and then a row of dst is one of src, element for element; so
+ * nothing is restrict, and simd says that the elements do not depend on each other. */
 #define AN_EACH_ELEMENT(i, n) _Pragma("omp simd") for (int64_t i = 0; i < (n); i++)
 
-/* dst 0 = function(src 0, src 1, …), computed in f64 if an operand is f64, else in f32. An absent input's row is NULL. */
+/* dst 0 = function(src 0, src 1, …), computed in f64 if an operand is f64, else in f32. An absent input's row is
+ * NULL. */
 an_status an_elementwise(const an_call *call, an_row_function_f32 *f32, an_row_function_f64 *f64);
 
 #endif

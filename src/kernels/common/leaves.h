@@ -1,8 +1,9 @@
 /* Sums by leaves, for kernels with `by_leaves` (anneal/experimental.h).
  *
- * A kernel that adds over samples adds inside each leaf first, and then the sums of the leaves in the tree of base/tree.h.
- * A micro-batch is an aligned group of leaves, so the numbers of its leaves may be counted from 0: they meet at the same
- * levels as the numbers that they have in the step. Rows of samples lie one after another, as many for each sample.
+ * A kernel that adds over samples adds inside each leaf first, and then the sums of the leaves in the tree of
+ * base/tree.h. A micro-batch is an aligned group of leaves, so the numbers of its leaves may be counted from 0: they
+ * meet at the same levels as the numbers that they have in the step. Rows of samples lie one after another, as many for
+ * each sample.
  *
  * A kernel walks over the leaves that have samples:
  *

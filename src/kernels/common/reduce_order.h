@@ -1,10 +1,10 @@
 /* The order in which portable kernels add: a function of how many elements there are, and of nothing else.
  *
  * The elements of a sum, counted in C order, are cut into chunks of AN_SUM_CHUNK. Inside a chunk, lane l adds the
- * elements whose index is l modulo AN_SUM_LANES, one after the other, and the lanes are added from 0 up. Chunks are added
- * in a binary tree over their numbers: neighbours first, and a node with one child is that child. So chunks can be given
- * to any threads, lanes to any vectors and neighbouring sums to the same vector; the bits stay the same. The rounding
- * error grows with the logarithm of the number of chunks.
+ * elements whose index is l modulo AN_SUM_LANES, one after the other, and the lanes are added from 0 up. Chunks are
+ * added in a binary tree over their numbers: neighbours first, and a node with one child is that child. So chunks can
+ * be given to any threads, lanes to any vectors and neighbouring sums to the same vector; the bits stay the same. The
+ * rounding error grows with the logarithm of the number of chunks.
  */
 #ifndef AN_KERNELS_COMMON_REDUCE_ORDER_H
 #define AN_KERNELS_COMMON_REDUCE_ORDER_H
@@ -101,8 +101,8 @@ static inline double an_larger_f64(double a, double b) {
  * elements keep their C order. */
 an_tensor an_tensor_merged(const an_tensor *tensor);
 
-/* Elements begin … begin + n - 1 of a merged tensor in C order, `base` elements further on: the tensor's own memory where
- * they are dense REAL, else `buffer`. */
+/* Elements begin … begin + n - 1 of a merged tensor in C order, `base` elements further on: the tensor's own memory
+ * where they are dense REAL, else `buffer`. */
 const float *an_range_load_f32(const an_tensor *merged, int64_t base, int64_t begin, int64_t n, float *buffer);
 const double *an_range_load_f64(const an_tensor *merged, int64_t base, int64_t begin, int64_t n, double *buffer);
 

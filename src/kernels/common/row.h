@@ -22,7 +22,8 @@
 #define an_row_offset AN_LEVELED(an_row_offset)
 #define an_tensor_is_dense AN_LEVELED(an_tensor_is_dense)
 
-/* n elements from element `offset` on, `stride` apart: the tensor's own memory where it is dense REAL, else `buffer`. */
+/* n elements from element `offset` on, `stride` apart: the tensor's own memory where it is dense REAL, else
+ * `buffer`. */
 const float *an_row_load_f32(const an_tensor *tensor, int64_t offset, int64_t stride, int64_t n, float *buffer);
 const double *an_row_load_f64(const an_tensor *tensor, int64_t offset, int64_t stride, int64_t n, double *buffer);
 

@@ -1,4 +1,5 @@
-/* A gradient of weights by leaves, the simple way: a kernel that knows no leaves is run on the samples of one after the other. */
+/* A gradient of weights by leaves, the simple way: a kernel that knows no leaves is run on the
+ * samples of one after the other. */
 #ifndef AN_KERNELS_CONVOLUTION_LEAVES_H
 #define AN_KERNELS_CONVOLUTION_LEAVES_H
 

@@ -39,16 +39,16 @@ void *an_convolution_at(const an_convolution_key *key, int tensor, void *outside
 
 /* ---- room: what a kernel has as scratch ----
  *
- * What oneDNN needs may grow where an image shrinks, as it then may take other code; scratch must not. So there is room that
- * only grows with sizes and is enough for all of oneDNN's fast code; a call that needs more than its room does what the
- * portable kernel does, in the same scratch. */
+ * What oneDNN needs may grow where an image shrinks, as it then may take other code; scratch must not. So there is room
+ * that only grows with sizes and is enough for all of oneDNN's fast code; a call that needs more than its room does
+ * what the portable kernel does, in the same scratch. */
 
 size_t an_convolution_sample_room(const an_convolution_key *key); /* for one sample of both images */
 size_t an_convolution_weights_room(const an_convolution_key *key);
 size_t an_convolution_run_room(const an_convolution_key *key, size_t images); /* for the scratchpad of a primitive */
 
-/* How many samples, a power of two from `least` to `most`, to run at once so that they have no more than `bytes`; and the
- * room in which this many lie, now and where a sample is smaller. */
+/* How many samples, a power of two from `least` to `most`, to run at once so that they have no more than `bytes`; and
+ * the room in which this many lie, now and where a sample is smaller. */
 int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t least, int64_t most);
 size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most);
 

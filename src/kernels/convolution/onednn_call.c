@@ -7,8 +7,8 @@ enum { TENSORS = AN_CONVOLUTION_TENSORS };
 
 enum {
     BLOCK = 16, /* inside, channels are filled up to whole blocks */
-    LEAST_POSITIONS =
-        8 /* for a gradient of weights: with fewer it is mostly copies, and the portable kernel is faster */
+    /* for a gradient of weights: with fewer it is mostly copies, and the portable kernel is faster */
+    LEAST_POSITIONS = 8
 };
 
 /* ---- tensors ---- */
@@ -77,8 +77,8 @@ static bool meets_all(const axis *a) {
     return true;
 }
 
-/* Leaves out taps at both ends that never stand on the image: of a window of 3 × 3 on an image of one pixel, eight do not.
- * Where that makes no convolution that oneDNN knows, nothing is left out. */
+/* Leaves out taps at both ends that never stand on the image: of a window of 3 × 3 on an image of one pixel, eight do
+ * not. Where that makes no convolution that oneDNN knows, nothing is left out. */
 static void crop(axis *a) {
     axis cropped = *a;
     int64_t end = a->taps;
@@ -107,8 +107,9 @@ static axis axis_of(const an_call *call, int kind, const an_tensor *const *tenso
     return a;
 }
 
-/* Windows that oneDNN 3.2 has trouble with are left to the portable kernel: it has no fast code for those that stand on padding
- * alone, and in bf16, where a tap never stands on the image, it reads what nobody wrote, or ends the process. */
+/* Windows that oneDNN 3.2 has trouble with are left to the portable kernel: it has no fast code for those
+ * that stand on padding alone, and in bf16, where a tap never stands on the image, it reads what nobody
+ * wrote, or ends the process. */
 static bool has_window(const axis *a, bool is_bf16) {
     const int64_t window = (a->taps - 1) * a->dilation + 1;
     return window <= MOST_DIM && a->stride <= MOST_DIM && a->before < window && (!is_bf16 || meets_all(a));
@@ -129,8 +130,8 @@ bool an_convolution_onednn_can(const an_call *call, int kind) {
     return has_window(&vertical, is_bf16) && has_window(&horizontal, is_bf16);
 }
 
-/* Elements from the first to behind the last: the stride of dimensions of 1, whose own means nothing, but by which oneDNN
- * tells layouts that it has fast code for. */
+/* Elements from the first to behind the last: the stride of dimensions of 1, whose own means nothing, but by which
+ * oneDNN tells layouts that it has fast code for. */
 static int64_t span_of(const an_tensor *t) {
     int64_t span = 1;
     for (int i = 0; i < AN_IMAGE_DIMS; i++)

@@ -1,13 +1,13 @@
 /* oneDNN's kernel of convolution_diff_weights.
  *
- * The matrix of filters and channels is cut into slices and the samples of a leaf into parts, for which there are primitives.
- * Parts form chains. A task adds the parts of one chain, in order, for one slice; then chains are added, in order, and
- * leaves in their tree. The last part of a leaf is filled up with zeros. So parts and chains begin anew at each leaf, and
- * a leaf has the bits that it has alone; without leaves, all samples are one.
+ * The matrix of filters and channels is cut into slices and the samples of a leaf into parts, for which there are
+ * primitives. Parts form chains. A task adds the parts of one chain, in order, for one slice; then chains are added, in
+ * order, and leaves in their tree. The last part of a leaf is filled up with zeros. So parts and chains begin anew at
+ * each leaf, and a leaf has the bits that it has alone; without leaves, all samples are one.
  *
- * Leaves come in waves of as many chains as one leaf alone may have. Sums stay in the layout that oneDNN chose for weights, and
- * are copied out once, at the end. Where that layout is not the same for all leaves, or one of them is left to the portable
- * kernel, leaves are run one after the other (leaves.c).
+ * Leaves come in waves of as many chains as one leaf alone may have. Sums stay in the layout that oneDNN chose for
+ * weights, and are copied out once, at the end. Where that layout is not the same for all leaves, or one of them is
+ * left to the portable kernel, leaves are run one after the other (leaves.c).
  */
 #if defined(ANNEAL_HAVE_ONEDNN) && defined(__x86_64__)
 #include <stdatomic.h>
@@ -45,8 +45,8 @@ static slices cut(int64_t whole, int64_t groups) {
     return s;
 }
 
-/* Leaves of one sample have primitives of their own: oneDNN is told other strides. The others have those of their parts, of
- * LEAST_SAMPLES, twice as many, … MOST_SAMPLES. */
+/* Leaves of one sample have primitives of their own: oneDNN is told other strides. The others have those of their
+ * parts, of LEAST_SAMPLES, twice as many, … MOST_SAMPLES. */
 enum { ONE_SAMPLE, FIRST_PART, KINDS = FIRST_PART + 3 };
 _Static_assert(LEAST_SAMPLES << (KINDS - FIRST_PART - 1) == MOST_SAMPLES, "each size of parts has its kind");
 

@@ -7,8 +7,8 @@
  *     diff_src     = weights, with taps and filters swapped, · patches of diff_dst
  * The matrix is never written out: the product core packs its panels straight from the image. A group is an item.
  *
- * With a stride s, a pixel of diff_src meets only those taps that could have stood on it: every s-th. Pixels with the same
- * remainder, a phase, share their taps; so every phase is a product of its own in which no zeros are multiplied.
+ * With a stride s, a pixel of diff_src meets only those taps that could have stood on it: every s-th. Pixels with the
+ * same remainder, a phase, share their taps; so every phase is a product of its own in which no zeros are multiplied.
  */
 #include "kernels/convolution/convolution.h"
 
@@ -209,8 +209,8 @@ AN_KERNEL_LIST(convolution_diff_weights) = {
 
 /* ---- convolution_diff_src ---- */
 
-/* A phase of one direction: pixels `index`, index + s, … and the taps first, first + step, … that stand on them. Tap t on
- * pixel y comes from position (y + padding - t · dilation) / s of dst, which must be whole. */
+/* A phase of one direction: pixels `index`, index + s, … and the taps first, first + step, … that stand on them. Tap t
+ * on pixel y comes from position (y + padding - t · dilation) / s of dst, which must be whole. */
 typedef struct {
     int64_t first, step;
     axis axis;

@@ -1,7 +1,7 @@
 /* Lines of patches, for REAL. Included by portable.c through instantiate.h. */
 
-/* One tap of the window as it moves over all positions: a row of the matrix that others write out as im2col. Outside the
- * image it is zero. */
+/* One tap of the window as it moves over all positions: a row of the matrix that others write out as im2col. Outside
+ * the image it is zero. */
 static const REAL *NAME(patch_line)(const void *source, int64_t group, int64_t line, int64_t begin, int64_t count,
                                     REAL *buffer) {
     const patches *p = source;

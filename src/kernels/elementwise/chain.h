@@ -1,8 +1,9 @@
-/* Chains: elementwise ops one after the other on rows that stay in the first-level cache, alone or as the end of a product.
+/* Chains: elementwise ops one after the other on rows that stay in the first-level cache, alone or as the end of a
+ * product.
  *
  * A chain is written as a text, so that dumps show it: `add(x,2):bf16 gelu_tanh(x):bf16`. A stage is an op without
- * attributes, its operands (x is the value so far, a number an input of the node) and the type that its result has in the
- * graph, to which it is rounded (none: the compute type): the bits are those of the ops.
+ * attributes, its operands (x is the value so far, a number an input of the node) and the type that its result has in
+ * the graph, to which it is rounded (none: the compute type): the bits are those of the ops.
  */
 #ifndef AN_KERNELS_ELEMENTWISE_CHAIN_H
 #define AN_KERNELS_ELEMENTWISE_CHAIN_H
@@ -34,8 +35,8 @@ typedef struct an_chain_attributes {
 void an_chain_round_f32(an_dtype dtype, int64_t n, float *values);
 void an_chain_round_f64(an_dtype dtype, int64_t n, double *values);
 
-/* Runs the stages on n ≤ AN_ELEMENTWISE_ROW values in place; inputs are rows of the node's inputs. Stage `kept` (-1: none)
- * also puts its result into `copy`. */
+/* Runs the stages on n ≤ AN_ELEMENTWISE_ROW values in place; inputs are rows of the node's inputs. Stage `kept` (-1:
+ * none) also puts its result into `copy`. */
 #define an_chain_run_f32 AN_LEVELED(an_chain_run_f32)
 #define an_chain_run_f64 AN_LEVELED(an_chain_run_f64)
 void an_chain_run_f32(const an_chain *chain, int64_t n, const float *const *inputs, float *values, int kept,

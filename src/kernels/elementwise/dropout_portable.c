@@ -1,6 +1,6 @@
-/* Portable kernel of dropout: dst = src · mask / (1 - rate). An element's random word depends on seed, step, the sample's
- * number in the run, the site and the element's number in its sample, in C order; not on where the sample lies in a
- * batch. So the gradient makes the same mask again. */
+/* Portable kernel of dropout: dst = src · mask / (1 - rate). An element's random word depends on seed, step, the
+ * sample's number in the run, the site and the element's number in its sample, in C order; not on where the sample lies
+ * in a batch. So the gradient makes the same mask again. */
 #include "base/parallel.h"
 #include "base/philox.h"
 #include "kernels/common/row.h"

@@ -13,8 +13,8 @@ static inline double square_root_f64(double x) {
 
 static const double inverse_sqrt_2 = 0.70710678118654752440;
 
-/* Hendrycks and Gimpel's other gelu, 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x³), is x·sigmoid(2u): nothing
- * cancels where tanh is near -1. This is sigmoid(2u). */
+/* Hendrycks and Gimpel's other gelu, 0.5 x (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x³), is x·sigmoid(2u):
+ * nothing cancels where tanh is near -1. This is sigmoid(2u). */
 #define gelu_cubic 0.044715
 #define gelu_factor 1.59576912160573071176 /* 2 sqrt(2/pi) */
 
@@ -23,8 +23,8 @@ static inline double gelu_sigmoid_f64(double x) {
 }
 
 #ifdef __FMA__
-/* With fused multiply-adds and powers of 2 as kernels/attention/rows.h has them, as models spend much time here; its error is that of
- * the other. */
+/* With fused multiply-adds and powers of 2 as kernels/attention/rows.h has them, as models spend much time here; its
+ * error is that of the other. */
 static inline float gelu_sigmoid_f32(float x) {
     const float log2_e = AN_LOG2_E_F32, limit = 126;
     const float linear = -(float)gelu_factor * log2_e, cubic = linear * (float)gelu_cubic;
@@ -45,8 +45,8 @@ static inline float gelu_sigmoid_f32(float x) {
 }
 #endif
 
-/* As an_exp_f32, but for what 1 + e^-x does not show: the last bits of e^-x, and its denormals. The bits are the same at every level of
- * instructions, as those of integer products are. */
+/* As an_exp_f32, but for what 1 + e^-x does not show: the last bits of e^-x, and its denormals. The bits are the same
+ * at every level of instructions, as those of integer products are. */
 static inline float silu_sigmoid_f32(float x) {
     const float limit = 87; /* e^87 is finite, and e^-87 is no denormal */
     const an_exp_parts_f32 parts = an_exp_parts_of_f32(an_clamp_f32(-x, -limit, limit));

@@ -117,7 +117,8 @@ static void NAME(clamp)(int64_t n, const REAL *const *src, REAL *dst, const void
     }
 }
 
-/* On a bound the gradient is 0, the subgradient of least norm, as relu's at 0 and as PyTorch's from 2.15 on (it was 1). */
+/* On a bound the gradient is 0, the subgradient of least norm, as relu's at 0 and as PyTorch's from 2.15 on (it was
+ * 1). */
 static void NAME(clamp_diff)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {
     const REAL *d_row = src[0], *x_row = src[1];
     const an_clamp_attributes *bounds = attributes;

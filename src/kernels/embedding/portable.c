@@ -1,12 +1,13 @@
 /* Portable kernels of embedding tables. Indices are checked before any of them is used.
  *
- * The gradient of the table sorts the positions by the row that they name, and then adds row after row: a row's positions in
- * order, leaf by leaf, and the sums of the leaves in their tree. Time and scratch depend on how many positions there
- * are, and not on how many rows the table has; only the zeros do.
+ * The gradient of the table sorts the positions by the row that they name, and then adds row after row: a row's
+ * positions in order, leaf by leaf, and the sums of the leaves in their tree. Time and scratch depend on how many
+ * positions there are, and not on how many rows the table has; only the zeros do.
  *
- * Leaves in which no position names a row are left out of that row's tree, though a leaf alone would have +0.0 there. The bits
- * are the same: x + 0.0 and 0.0 + x have the bits of x, unless x is -0.0. And no sum is -0.0: where numbers are rounded to
- * nearest, a + b is -0.0 only if a and b both are, and the sum of a leaf begins with 0.0 + its first addend.
+ * Leaves in which no position names a row are left out of that row's tree, though a leaf alone would have +0.0 there.
+ * The bits are the same: x + 0.0 and 0.0 + x have the bits of x, unless x is -0.0. And no sum is -0.0: where numbers
+ * are rounded to nearest, a + b is -0.0 only if a and b both are, and the sum of a leaf begins with 0.0 + its first
+ * addend.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -38,8 +38,8 @@ static void NAME(add_both)(int64_t n, const REAL *diff, const REAL *sum, REAL *l
     for (int64_t k = 0; k < n; k++) lower[k] = lower[k] + (sum[k] + diff[k]);
 }
 
-/* sum = the addends begin … end - 1, from zero; n columns from `column` on. With `lower`, lower += sum at once, and what is in
- * sum means nothing. */
+/* sum = the addends begin … end - 1, from zero; n columns from `column` on. With `lower`, lower += sum at once, and
+ * what is in sum means nothing. */
 static void NAME(add_up)(const embedding_job *j, int64_t begin, int64_t end, int64_t column, int64_t n, REAL *sum,
                          REAL *lower) {
     const an_tensor *diff_dst = &j->call->src[0];

@@ -1,5 +1,5 @@
-/* Portable kernel of count_right: whether a row is right waits in scratch, and one task adds. Nothing is rounded, so every level of
- * instructions counts the same. */
+/* Portable kernel of count_right: whether a row is right waits in scratch, and one task adds. Nothing is rounded, so
+ * every level of instructions counts the same. */
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "kernels/common/reduce_order.h"

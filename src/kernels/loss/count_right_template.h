@@ -1,6 +1,7 @@
 /* One row of count_right for REAL. Included by count_right.c through instantiate.h. */
 
-/* Whether none of n logits is at least x, or greater than x if equal ones may be there. A NaN is not less than anything. */
+/* Whether none of n logits is at least x, or greater than x if equal ones may be there. A NaN is not less than
+ * anything. */
 static bool NAME(are_below)(const REAL *logits, int64_t n, REAL x, bool or_equal) {
     for (int64_t begin = 0; begin < n; begin += BLOCK) {
         const int64_t end = an_smaller(begin + BLOCK, n);

@@ -7,8 +7,8 @@ static REAL NAME(weight_of)(const job *j, int64_t row) {
     return *NAME(an_row_load)(j->weights, an_row_offset(j->weights, NO_AXIS, row / j->each), 1, 1, &load);
 }
 
-/* (1 - p)^γ for a target whose cross entropy is `loss`, so that p = exp(-loss); *slope becomes what the gradient of the loss is multiplied by:
- * (1 - p)^γ (1 + γ p·loss / (1 - p)), where loss / (1 - p) is 1 in the limit p = 1. */
+/* (1 - p)^γ for a target whose cross entropy is `loss`, so that p = exp(-loss); *slope becomes what the gradient of the
+ * loss is multiplied by: (1 - p)^γ (1 + γ p·loss / (1 - p)), where loss / (1 - p) is 1 in the limit p = 1. */
 static REAL NAME(focus)(REAL gamma, REAL loss, REAL *slope) {
     const REAL rest = -NAME(an_expm1)(-loss);
     const REAL factor = rest > 0 ? NAME(an_exp)(gamma * NAME(an_log)(rest)) : 0;
@@ -45,8 +45,8 @@ static void NAME(loss_row)(const job *j, int64_t row, REAL *buffer) {
     NAME(an_row_store)(log_sum_exp, an_row_offset(log_sum_exp, NO_AXIS, row), 1, 1, &whole);
 }
 
-/* weight·diff_dst·(p - (1 - s)·[i = target] - s/classes). In place diff_logits is logits, so what the target's element needs is
- * read before the row is written. */
+/* weight·diff_dst·(p - (1 - s)·[i = target] - s/classes). In place diff_logits is logits, so what the target's element
+ * needs is read before the row is written. */
 static void NAME(diff_row)(const job *j, int64_t row, REAL *buffer) {
     const an_tensor *logits = &j->call->src[1], *log_sum_exp = &j->call->src[3], *dst = &j->call->dst[0];
     int last = logits->ndims - 1;

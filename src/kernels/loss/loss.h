@@ -20,8 +20,9 @@ static inline bool an_call_has(const an_call *call, int input) {
     return call->src_count > input && call->src[input].dtype != AN_DTYPE_NONE;
 }
 
-/* (logits, targets, weights) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A label that is
- * neither a class nor ignored is an error. Weights, which may be absent, have the first dimensions of the targets. */
+/* (logits, targets, weights) → loss, log-sum-exp of each row (0 for an ignored row, whose logits are not read). A
+ * label that is neither a class nor ignored is an error. Weights, which may be absent, have the first
+ * dimensions of the targets. */
 AN_DECLARE_KERNELS(cross_entropy);
 /* For kernels that run these on chunks: with a loss of one number for each row, those are not added; labels can be
  * checked before anything is written. */
@@ -34,8 +35,8 @@ typedef struct an_count_right_attributes {
     int64_t ignored; /* the label that does not count */
 } an_count_right_attributes;
 
-/* (logits, targets) → i64: how many targets have the largest logit of their row. Of equal logits the first is the largest. A row with a NaN
- * has no largest one, and no label that is not a class is counted. */
+/* (logits, targets) → i64: how many targets have the largest logit of their row. Of equal logits the first is the
+ * largest. A row with a NaN has no largest one, and no label that is not a class is counted. */
 AN_DECLARE_KERNELS(count_right);
 
 #define AN_ERROR_LOSSES(X) X(squared_error) X(absolute_error) X(huber_error) X(binary_cross_entropy)

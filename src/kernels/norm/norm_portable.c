@@ -48,7 +48,8 @@ static size_t thread_bytes(const an_call *call, int64_t width) {
     return an_round_up((VECTOR_BUFFERS * n + ROW_BUFFERS * block) * real_bytes(call), AN_ALIGNMENT);
 }
 
-/* A tensor whose rows are counted by one dimension, where strides allow it: their places are then found without dividing. */
+/* A tensor whose rows are counted by one dimension, where strides allow it: their places are then found without
+ * dividing. */
 static const an_tensor *merge_rows(const an_tensor *t, bool has_columns, an_tensor *merged) {
     if (!t) return NULL;
     an_tensor rows = *t;

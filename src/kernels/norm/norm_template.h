@@ -63,8 +63,8 @@ static void NAME(forward_task)(void *user, int64_t index, int thread) {
         NAME(forward_block)(j, row, an_smaller(some, end - row), weight, bias, rows, rows + some * n);
 }
 
-/* With y = (src - mean)·inverse and d = diff_dst·weight: diff_src = inverse·(d - mean(d) - y·mean(d·y)), the middle term
- * only where the mean was subtracted. diff_src may be diff_dst or src. */
+/* With y = (src - mean)·inverse and d = diff_dst·weight: diff_src = inverse·(d - mean(d) - y·mean(d·y)), the middle
+ * term only where the mean was subtracted. diff_src may be diff_dst or src. */
 static void NAME(diff_src_block)(const norm_job *j, int64_t first, int64_t rows, const REAL *weight, REAL *buffer) {
     const int64_t n = j->width, block = j->rows_a_block * n;
     const int axis = j->dst->ndims - 1;

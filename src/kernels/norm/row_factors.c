@@ -1,8 +1,8 @@
-/* Portable kernel of row_factors. A row at a time, 1,024 columns of it: nothing of the size of the weight is made, and the weight is read as it is stored. The order
- * of sums is that of kernels/common/reduce_order.h.
+/* Portable kernel of row_factors. A row at a time, 1,024 columns of it: nothing of the size of the weight is made, and
+ * the weight is read as it is stored. The order of sums is that of kernels/common/reduce_order.h.
  *
- * A row of zeros has no direction, and its magnitude is 0. Its factor is 1, so that the change of an adapter gets a gradient and gives it one; its norm is given as 1, so that no
- * gradient divides by 0. */
+ * A row of zeros has no direction, and its magnitude is 0. Its factor is 1, so that the change of an adapter gets a
+ * gradient and gives it one; its norm is given as 1, so that no gradient divides by 0. */
 #include "kernels/norm/row_factors.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Kernels of ops/row_factors.c: the norms of the rows of a weight with the change of an adapter, and what DoRA makes of them. */
+/* Kernels of ops/row_factors.c: the norms of the rows of a weight with the change of an adapter, and
+ * what DoRA makes of them. */
 #ifndef AN_KERNELS_NORM_ROW_FACTORS_H
 #define AN_KERNELS_NORM_ROW_FACTORS_H
 

@@ -1,7 +1,7 @@
 /* Rows of a weight with the change of an adapter, for REAL. Included by row_factors.c through instantiate.h. */
 
-/* What columns `begin` and following of a row are with the change. The terms of an element are added one after the other, however many are
- * taken at once. */
+/* What columns `begin` and following of a row are with the change. The terms of an element are added one after the
+ * other, however many are taken at once. */
 static void NAME(change)(const factors_job *j, int64_t row, int64_t begin, int64_t count, REAL *changed) {
     const an_tensor *weight = &j->src[WEIGHT], *first = &j->src[FIRST], *second = &j->src[SECOND];
     const int64_t rank = first->dims[0], from = row * weight->strides[0] + begin * weight->strides[1];

@@ -96,8 +96,8 @@ static an_status open_state(an_context *ctx) {
 
 /* ---- the cache ---- */
 
-/* oneDNN takes as many threads as the calling thread may start: some primitives when they are made, others when they run.
- * The setting is the calling thread's own, and the caller gets it back. */
+/* oneDNN takes as many threads as the calling thread may start: some primitives when they are made, others when they
+ * run. The setting is the calling thread's own, and the caller gets it back. */
 static int begin_alone(void) {
     const int threads = omp_get_max_threads();
     omp_set_num_threads(1);

@@ -30,8 +30,8 @@ typedef struct an_onednn_set {
 typedef dnnl_status_t an_onednn_make(dnnl_engine_t engine, const void *key, an_onednn_set *set);
 
 /* The set of this key, which says everything that makes it and has no bytes that mean nothing: the one that the context
- * keeps, or a new one in the place of that which was not used for longest. Valid until AN_ONEDNN_CAPACITY - 1 others have
- * been asked for. */
+ * keeps, or a new one in the place of that which was not used for longest. Valid until AN_ONEDNN_CAPACITY - 1 others
+ * have been asked for. */
 enum { AN_ONEDNN_CAPACITY = 128 };
 an_status an_onednn_find(an_context *ctx, const char *what, const void *key, size_t key_bytes, an_onednn_make *make,
                          const an_onednn_set **set);

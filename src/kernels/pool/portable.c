@@ -1,8 +1,8 @@
 /* Portable kernels of pooling. A plane, which is one channel of one sample, is brought into dense form, pooled and put
  * back; planes are independent, and inside one everything goes in the order of the outputs.
  *
- * Where the elements of windows lie is the same for all planes, so maxima are looked for with a table of places: one element of
- * every window after the other, which makes loops over all outputs of a plane. */
+ * Where the elements of windows lie is the same for all planes, so maxima are looked for with a table of places: one
+ * element of every window after the other, which makes loops over all outputs of a plane. */
 #include "kernels/pool/pool.h"
 
 #include <inttypes.h>
@@ -80,8 +80,8 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) {
     return x < low ? low : x > high ? high : x;
 }
 
-/* An element in the padding has the place of the nearest in the window, which is looked at before and after all others of
- * its row or column: the first of the largest stays the same. */
+/* An element in the padding has the place of the nearest in the window, which is looked at before and after all others
+ * of its row or column: the first of the largest stays the same. */
 static void fill_places(const shape *s) {
     const an_pool_attributes *a = s->attributes;
     int32_t *to = s->places;

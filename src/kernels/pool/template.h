@@ -1,7 +1,8 @@
 /* Planes of the pooling kernels, for REAL. Included by portable.c through instantiate.h. A plane is dense; `image`
  * is one of src or diff_src, `pooled` one of dst or diff_dst. */
 
-/* The largest element of every window and where it is: the first of equal ones. A NaN counts as larger than all others. */
+/* The largest element of every window and where it is: the first of equal ones. A NaN counts as larger than all
+ * others. */
 static void NAME(find_largest)(const shape *s, const REAL *image, REAL *restrict values, int32_t *restrict at) {
     const int64_t n = pooled_elements(s), elements = window_elements(s->attributes);
     const int32_t *restrict places = s->places;

@@ -65,8 +65,8 @@ static void merge_operand(const an_amx_job *job, an_amx_operand *a) {
     a->items = (an_grid){0};
 }
 
-/* Where rows cannot be merged, every batch is an item. A matrix times a vector is the vector times the transposed matrix, which gives the same
- * bits. */
+/* Where rows cannot be merged, every batch is an item. A matrix times a vector is the vector times the transposed
+ * matrix, which gives the same bits. */
 static an_amx_job make_job(const an_call *call) {
     const an_product_attributes *attributes = call->attributes;
     const an_tensor *a = &call->src[0], *b = &call->src[1], *dst = &call->dst[0];
@@ -143,8 +143,8 @@ size_t an_product_amx_scratch(const an_call *call) {
     return an_amx_scratch(call->ctx, items, rows, columns, an_amx_steps(&job) * AN_AMX_DEPTH);
 }
 
-/* Sums over samples are the gradients of weights: one product of two matrices, to f32, with nothing behind it. So a call
- * with leaves has no batch, no `more` products, no blocks of q8_0, and neither `finish` nor `accumulate`. */
+/* Sums over samples are the gradients of weights: one product of two matrices, to f32, with nothing behind it. So a
+ * call with leaves has no batch, no `more` products, no blocks of q8_0, and neither `finish` nor `accumulate`. */
 an_status an_product_amx_run(const an_call *call) {
     if (an_product_rounds(call)) return an_product_amx_rounded_run(call);
     an_amx_job job = make_job(call);

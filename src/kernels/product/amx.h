@@ -28,11 +28,12 @@ typedef struct an_amx_operand {
     const uint16_t *data;
     int64_t lane_stride, depth_stride;
     an_grid items; /* without dimensions: the same for all */
-    bool
-        has_blocks; /* `data` is blocks of q8_0, and there is one matrix. They are rounded to bf16 when they are packed */
+    /* `data` is blocks of q8_0, and there is one matrix. They are rounded to bf16 when they are packed */
+    bool has_blocks;
 } an_amx_operand;
 
-/* A product that is added to the first, with the same rows and columns: its k go on where those of the product before it end. */
+/* A product that is added to the first, with the same rows and columns: its k go on where those of
+ * the product before it end. */
 typedef struct an_amx_more {
     an_amx_operand a, b;
     int64_t depth;
@@ -72,7 +73,8 @@ static inline int64_t an_amx_steps(const an_amx_job *job) {
 
 /* Bytes that are enough for a job of these sizes, for smaller ones, and for those with rows instead of items. */
 size_t an_amx_scratch(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth);
-/* The same for jobs with leaves: `depth` is that of the steps of all leaves, `slots` the most nodes that wait at once. */
+/* The same for jobs with leaves: `depth` is that of the steps of all leaves, `slots` the most nodes that wait at
+ * once. */
 size_t an_amx_scratch_of_leaves(const an_context *ctx, int64_t items, int64_t rows, int64_t columns, int64_t depth,
                                 int slots);
 void an_amx_run(const an_amx_job *job);

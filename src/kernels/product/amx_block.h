@@ -91,8 +91,8 @@ AN_TILES_INLINE void end_sums(float *to) {
     TILES_FENCE();
 }
 
-/* Stores sums and begins others with zeros and a step. Each tile is stored just before it is used again: stores of all four
- * would wait for the last step, and the new step for them, which takes as long as a step does. */
+/* Stores sums and begins others with zeros and a step. Each tile is stored just before it is used again: stores of all
+ * four would wait for the last step, and the new step for them, which takes as long as a step does. */
 AN_TILES_INLINE void exchange_sums(float *to, const char *a, const char *b, bool a_stays, bool b_stays,
                                    block_ahead *ahead) {
     TILES_FENCE();
@@ -116,8 +116,8 @@ AN_TILES_INLINE void exchange_sums(float *to, const char *a, const char *b, bool
     TILES_FENCE();
 }
 
-/* sums += a·b over some steps of 32 k. One of the operands stays in the first-level cache for so many steps, as far as it
- * fits. */
+/* sums += a·b over some steps of 32 k. One of the operands stays in the first-level cache for so many steps, as far as
+ * it fits. */
 AN_TILES_INLINE void multiply_steps(const char *a, const char *b, int64_t steps, int64_t staying, bool a_stays,
                                     block_ahead *ahead) {
     int64_t step = 0;

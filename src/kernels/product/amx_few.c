@@ -1,9 +1,11 @@
-/* Products on tiles with few rows, as when tokens are generated, or with few columns, as by the matrices of an adapter: what they take is the time to read the other operand.
+/* Products on tiles with few rows, as when tokens are generated, or with few columns, as by the matrices of an adapter:
+ * what they take is the time to read the other operand.
  *
- * b comes as weights lie, one row of memory for each column of dst, and is read once, where it is, without being packed: the tiles' left
- * side is b, and their right side the few rows of a, which are packed. So dst comes out transposed. An element's sum has the same products
- * in the same order as in amx_core.c, with the factors exchanged: the bits are the same. With few columns, a is read where it is, and b packed.
- * Jobs with leaves run in amx_core.c: the operands of a weight's gradient lie across k, and these are read along it.
+ * b comes as weights lie, one row of memory for each column of dst, and is read once, where it is, without being
+ * packed: the tiles' left side is b, and their right side the few rows of a, which are packed. So dst comes out
+ * transposed. An element's sum has the same products in the same order as in amx_core.c, with the factors exchanged:
+ * the bits are the same. With few columns, a is read where it is, and b packed. Jobs with leaves run in amx_core.c: the
+ * operands of a weight's gradient lie across k, and these are read along it.
  */
 #include "kernels/product/amx_few.h"
 

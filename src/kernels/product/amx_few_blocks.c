@@ -1,5 +1,6 @@
-/* As amx_few.c, for weights of q8_0: a tile of b is 16 blocks, one for each column of dst, which are widened into the first-level cache and multiplied one
- * step later. Memory is read once, 34 bytes for 32 elements. The sums are those of amx_core.c, to the bit.
+/* As amx_few.c, for weights of q8_0: a tile of b is 16 blocks, one for each column of dst, which are widened into the
+ * first-level cache and multiplied one step later. Memory is read once, 34 bytes for 32 elements. The sums are those of
+ * amx_core.c, to the bit.
  */
 #include "kernels/product/amx_few_blocks.h"
 
@@ -60,8 +61,9 @@ AN_TILES_INLINE void fetch_step(const char *from) {
     }
 }
 
-/* Some columns of all rows: 64, a constant where this is inlined, or fewer. The tiles of a step are multiplied while those of the next are widened. The next columns are fetched meanwhile,
- * as far as there are any: fetching what is behind the end does nothing. */
+/* Some columns of all rows: 64, a constant where this is inlined, or fewer. The tiles of a step are multiplied while
+ * those of the next are widened. The next columns are fetched meanwhile, as far as there are any: fetching what is
+ * behind the end does nothing. */
 AN_TILES_INLINE void multiply_columns(const few *f, int64_t column, const int64_t columns) {
     _Alignas(LINE) tile_of_b tiles[2][TILES_AT_ONCE];
     const unsigned char *from = (const unsigned char *)f->job->b.data + column * f->row_bytes;

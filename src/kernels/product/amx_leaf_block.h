@@ -1,4 +1,5 @@
-/* A block of 32 × 32 sums with leaves: how tiles compute those of a piece of k, and how nodes are added. For amx_core.c. */
+/* A block of 32 × 32 sums with leaves: how tiles compute those of a piece of k, and how nodes are added. For
+ * amx_core.c. */
 #ifndef AN_KERNELS_PRODUCT_AMX_LEAF_BLOCK_H
 #define AN_KERNELS_PRODUCT_AMX_LEAF_BLOCK_H
 
@@ -63,8 +64,8 @@ static void store_joined(const an_amx_job *job, dst_block d, bool streams, const
 /* As STAYING_STEPS: the rest of the first-level cache is for slots, which would be read from the second level else. */
 enum { STAYING_WITH_LEAVES = 8 };
 
-/* All runs of a piece but for what is done at the end of the last; returns that one. Only the first of them may go on with
- * a leaf. The nodes of a leaf are added after the first step of the next, beside its other steps. */
+/* All runs of a piece but for what is done at the end of the last; returns that one. Only the first of them may go on
+ * with a leaf. The nodes of a leaf are added after the first step of the next, beside its other steps. */
 AN_TILES_INLINE const an_amx_leaf_run *multiply_runs(const an_amx_leaf_run *run, int64_t steps, const char *a,
                                                      const char *b, bool a_stays, const block_slots *s,
                                                      block_ahead ahead) {

@@ -79,8 +79,8 @@ static int64_t piece_end(int64_t step, int64_t chunk_steps, int64_t piece_steps)
     return step - in_chunk + an_smaller(chunk_steps, in_chunk / piece_steps * piece_steps + piece_steps);
 }
 
-/* The slots of the runs of a piece. Those that wait since an earlier piece lie in large memory, until something else is put
- * into them; `low` is the lowest that was. What nothing in the piece takes up or replaces goes there. */
+/* The slots of the runs of a piece. Those that wait since an earlier piece lie in large memory, until something else is
+ * put into them; `low` is the lowest that was. What nothing in the piece takes up or replaces goes there. */
 static void place_slots(an_amx_leaf_run *runs, int64_t count, bool is_last) {
     int low = INT_MAX;
     for (int64_t i = 0; i < count; i++) {

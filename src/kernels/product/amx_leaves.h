@@ -1,11 +1,11 @@
-/* Leaves of a product on tiles (kernels/common/leaves.h): where each has its rows and its steps of 32 k, and what is done
- * at its end.
+/* Leaves of a product on tiles (kernels/common/leaves.h): where each has its rows and its steps of 32 k, and what is
+ * done at its end.
  *
- * The sums of a leaf stay in tiles until it ends and then go to a slot in memory, where vectors add them to the nodes of
- * the tree that are complete with it. Blocks of 32 × 32 sums take k in pieces, one after the other for many blocks; what
- * waits for the next piece lies in large memory, a slot for each block. What is made and used up inside a piece lies in
- * a small stack of slots, which all blocks of a thread use. A run is the part of a leaf that lies in a piece; where its
- * slots lie is found once for all blocks.
+ * The sums of a leaf stay in tiles until it ends and then go to a slot in memory, where vectors add them to the nodes
+ * of the tree that are complete with it. Blocks of 32 × 32 sums take k in pieces, one after the other for many blocks;
+ * what waits for the next piece lies in large memory, a slot for each block. What is made and used up inside a piece
+ * lies in a small stack of slots, which all blocks of a thread use. A run is the part of a leaf that lies in a piece;
+ * where its slots lie is found once for all blocks.
  */
 #ifndef AN_KERNELS_PRODUCT_AMX_LEAVES_H
 #define AN_KERNELS_PRODUCT_AMX_LEAVES_H

@@ -42,7 +42,8 @@ typedef struct an_amx_range {
 /* Packs these panels for these 32s of k. Blocks of a panel lie one after the other; panels are panel_bytes apart. */
 void an_amx_pack(const an_amx_matrix *matrix, an_amx_range panels, an_amx_range steps, char *to, int64_t panel_bytes);
 
-/* The same for an operand of an item of a job, where steps are counted over all of its products. `as_b`: packed as the right side of tiles. */
+/* The same for an operand of an item of a job, where steps are counted over all of its products. `as_b`: packed as
+ * the right side of tiles. */
 void an_amx_pack_operand(const an_amx_job *job, int64_t item, bool is_b, bool as_b, an_amx_range panels,
                          an_amx_range steps, char *to, int64_t panel_bytes);
 

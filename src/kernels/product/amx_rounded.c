@@ -1,6 +1,7 @@
-/* Products of rounded rows with weights of q8_0 on tiles of 8-bit integers. The weights are read where they are, as tiles of 16 columns of dst × 32 k: nothing is widened or copied. A number of 15
- * bits is high · 128 + low, so each tile is multiplied twice. What they give is whole: the sums of 32 products of each column and row. One row has both parts in one tile of two lanes, and its sums
- * lie along the columns. The bits are those of rounded.c.
+/* Products of rounded rows with weights of q8_0 on tiles of 8-bit integers. The weights are read where they are, as
+ * tiles of 16 columns of dst × 32 k: nothing is widened or copied. A number of 15 bits is high · 128 + low, so each
+ * tile is multiplied twice. What they give is whole: the sums of 32 products of each column and row. One row has both
+ * parts in one tile of two lanes, and its sums lie along the columns. The bits are those of rounded.c.
  */
 #include "kernels/product/rounded.h"
 
@@ -131,7 +132,8 @@ static inline __attribute__((always_inline)) void fetch(const char *from, const 
 
 /* ---- products ---- */
 
-/* Tiles 0 to 3 are sums, 4 and 5 are weights, 6 and 7 are rows of a. As many sums are under way at a time as there are tiles for: one alone would wait for itself. */
+/* Tiles 0 to 3 are sums, 4 and 5 are weights, 6 and 7 are rows of a. As many sums are under way at a time as there
+ * are tiles for: one alone would wait for itself. */
 #define OF_SUMS(bytes) bytes, bytes, bytes, bytes
 static const an_tile_sizes many_tiles = {.palette = 1,
                                          .row_bytes = {OF_SUMS(LINE), AN_Q8_0_ELEMENTS, AN_Q8_0_ELEMENTS, LINE, LINE},

@@ -1,4 +1,5 @@
-/* Kernels of the op product_chain in ops/chain.c: a product whose elements go through a chain before they are stored. */
+/* Kernels of the op product_chain in ops/chain.c: a product whose elements go through a chain before they are
+ * stored. */
 #ifndef AN_KERNELS_PRODUCT_CHAIN_H
 #define AN_KERNELS_PRODUCT_CHAIN_H
 

@@ -1,7 +1,7 @@
 /* The end of a product for REAL. Included by chain.c through instantiate.h. */
 
-/* `rows` rows of an operand, from element `first` of the row `row` of dst on, `stride` apart in `to`. What lies along the
- * columns is the same for every row. */
+/* `rows` rows of an operand, from element `first` of the row `row` of dst on, `stride` apart in `to`. What lies along
+ * the columns is the same for every row. */
 static void NAME(load_rows)(const job *j, const an_tensor *t, int64_t row, int64_t column, int64_t rows,
                             int64_t columns, int64_t stride, REAL *to) {
     for (int64_t i = 0; i < rows; i++) {

@@ -11,12 +11,13 @@
 #include "kernels/product/core_level.h"
 #include "kernels/product/core_plan.h"
 
-/* How far ahead memory is fetched, as a third-level cache takes some 100 ns: steps of k of b, and lines to be packed. */
+/* How far ahead memory is fetched, as a third-level cache takes some 100 ns: steps of k of b, and lines to be
+ * packed. */
 enum { FETCH_STEPS = 24, PACK_AHEAD = 16 };
 
-/* Operands that are read where they are need no packing. Up to FEW_ROWS, reading b several times costs less than packing it; up
- * to MORE_ROWS, where its lines are NEAR_BYTES apart at most: caches and address tables hold as many as a panel has.
- * Addresses that are WAY_BYTES apart share a set of the first-level cache. */
+/* Operands that are read where they are need no packing. Up to FEW_ROWS, reading b several times costs less than
+ * packing it; up to MORE_ROWS, where its lines are NEAR_BYTES apart at most: caches and address tables hold as many as
+ * a panel has. Addresses that are WAY_BYTES apart share a set of the first-level cache. */
 enum { FEW_ROWS = 2 * PANEL_ROWS, MORE_ROWS = 512, NEAR_BYTES = 2048, WAY_BYTES = 4096 };
 
 /* Panels that a task packs. */
@@ -113,8 +114,8 @@ typedef struct {
     int64_t panels[AN_SIDES]; /* first of each side, counted from the block's */
 } dst_tile;
 
-/* Memory that will soon be read, and bytes of it: fetched with each step of k, there and `gap` after it; and in all with
- * one panel of b. */
+/* Memory that will soon be read, and bytes of it: fetched with each step of k, there and `gap` after it; and in all
+ * with one panel of b. */
 typedef struct {
     const char *from;
     int64_t step, gap, part;
@@ -209,8 +210,9 @@ static int64_t line_distance(const an_product_operand *operand, size_t element) 
     return grid_inner_stride(&m->lines) * (int64_t)element;
 }
 
-/* Finds operands that need no packing: a whose rows do not all meet in the same sets of a cache, or with lines close to each
- * other; b that few rows read. Whole vectors of b are read, so where its panels are shared, columns must fill them. */
+/* Finds operands that need no packing: a whose rows do not all meet in the same sets of a cache, or with
+ * lines close to each other; b that few rows read. Whole vectors of b are read, so where its panels are
+ * shared, columns must fill them. */
 static void find_direct(job_run *run, an_dtype dtype, size_t element) {
     const an_product_operand *a = &run->job->a, *b = &run->job->b;
     const int64_t rows = run->job->rows;

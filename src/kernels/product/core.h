@@ -2,15 +2,15 @@
  *
  * dst is cut into tiles, which are the tasks. Blocks of a and b are copied into panels (of f32 or f64, as wide as the
  * register tile), so that strides, transposes, dtypes and windows over images cost nothing where the work is. A block
- * that several tiles need is packed once, into scratch that all threads share; one that a single tile needs is packed by
- * that tile's task, and stays in its core's cache.
+ * that several tiles need is packed once, into scratch that all threads share; one that a single tile needs is packed
+ * by that tile's task, and stays in its core's cache.
  *
  * What fixes the bits of an element of dst is k alone: products are added one after the other, from zero, inside pieces
  * of AN_PRODUCT_PIECE, and the sums of the pieces are added in order, to that of the first. So they do not depend on
  * threads, on how many rows or columns there are or on where in a tile the element lies. Levels with a fused
  * multiply-add (avx2, avx512) round once for a product and its addition, and so agree with each other for any width of
- * vector; the base level rounds twice. Where k is cut into leaves, each leaf is added as if it were all of k, and the sums of
- * leaves are added in the tree of base/tree.h (core_leaves.h).
+ * vector; the base level rounds twice. Where k is cut into leaves, each leaf is added as if it were all of k, and the
+ * sums of leaves are added in the tree of base/tree.h (core_leaves.h).
  */
 #ifndef AN_KERNELS_PRODUCT_CORE_H
 #define AN_KERNELS_PRODUCT_CORE_H
@@ -68,9 +68,9 @@ typedef struct an_product_operand {
 /* A matrix whose lines are its lanes, as an operand. It is turned around where lanes lie closer together than k. */
 an_product_operand an_matrix_operand(an_matrix *matrix);
 
-/* Finishes `count` elements of a row from `column` on, in place, while they are in the first-level cache and before they
- * are rounded to dst's dtype. Each element is seen once, by any thread. dst may lie under `values` and holds unfinished
- * sums until then, so nothing that a hook reads may share its memory. */
+/* Finishes `count` elements of a row from `column` on, in place, while they are in the first-level cache and before
+ * they are rounded to dst's dtype. Each element is seen once, by any thread. dst may lie under `values` and holds
+ * unfinished sums until then, so nothing that a hook reads may share its memory. */
 typedef void an_finish_f32(const void *user, int64_t item, int64_t row, int64_t column, int64_t count, float *values);
 typedef void an_finish_f64(const void *user, int64_t item, int64_t row, int64_t column, int64_t count, double *values);
 
@@ -83,8 +83,8 @@ typedef struct an_product_job {
     bool accumulate; /* dst (f32 or f64, as computed) holds sums that this job continues: a product whose k is cut at
                         multiples of AN_PRODUCT_PIECE, first part first, has the bits of the whole */
     const an_leaf_cut *leaves; /* NULL, or the leaves of k, whose rows are those of samples; not with `accumulate` */
-    /* Matrices that are added to the sums before these are finished: add_to[add_count - 1] first, add_to[0] last. They are
-     * of the type computed in, dense, with the rows of all items one after the other; add_to[0] may be dst. */
+    /* Matrices that are added to the sums before these are finished: add_to[add_count - 1] first, add_to[0] last. They
+     * are of the type computed in, dense, with the rows of all items one after the other; add_to[0] may be dst. */
     int add_count;
     const void *const *add_to;
     an_finish_f32 *finish_f32; /* NULL: nothing to finish */

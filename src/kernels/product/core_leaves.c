@@ -27,7 +27,8 @@ size_t an_product_cut_bytes(int64_t depth, const an_leaf_cut *leaves) {
     return pieces_bytes(depth, leaves) + an_round_up(leaf_bytes, AN_ALIGNMENT);
 }
 
-/* The end of the largest node that begins with `leaf` and fits into a piece; leaves before `begun` are in pieces already. */
+/* The end of the largest node that begins with `leaf` and fits into a piece; leaves before `begun` are in pieces
+ * already. */
 static int64_t node_end(const an_leaf_walk *w, int64_t leaf, int64_t begun) {
     int64_t end = leaf + 1;
     for (int level = 1; level <= AN_PRODUCT_LEAF_LEVELS; level++) {

@@ -1,8 +1,8 @@
 /* Pieces of k where k is cut into leaves (kernels/common/leaves.h).
  *
  * A piece is a part of one leaf's rows, or several short leaves that form one node of the tree: their sums never leave
- * the first-level cache. Finished nodes that wait for their right neighbour are in slots, which are tiles of sums. Slot 0 is
- * where a job without leaves keeps its sums.
+ * the first-level cache. Finished nodes that wait for their right neighbour are in slots, which are tiles of sums. Slot
+ * 0 is where a job without leaves keeps its sums.
  */
 #ifndef AN_KERNELS_PRODUCT_CORE_LEAVES_H
 #define AN_KERNELS_PRODUCT_CORE_LEAVES_H
@@ -14,7 +14,8 @@
 #define an_product_cut_bytes AN_LEVELED(an_product_cut_bytes)
 #define an_product_cut_make AN_LEVELED(an_product_cut_make)
 
-/* Several leaves in a piece are at most so many levels of the tree below it, so at most so many sums wait in a piece. */
+/* Several leaves in a piece are at most so many levels of the tree below it, so at most so many sums wait in a
+ * piece. */
 enum { AN_PRODUCT_LEAF_LEVELS = 8 };
 
 /* A leaf inside a piece. */

@@ -1,8 +1,8 @@
 /* Packing of an operand into panels, for REAL. Included by core.c through its template.
  *
- * A panel holds `width` lanes: all lanes of the first k, all lanes of the second, … , each `stride` elements after the one
- * before; panels of the same piece of k follow each other. Lanes after an operand's last are copies or zeros: what is
- * multiplied by them is not kept, and takes no longer than other numbers.
+ * A panel holds `width` lanes: all lanes of the first k, all lanes of the second, … , each `stride` elements after the
+ * one before; panels of the same piece of k follow each other. Lanes after an operand's last are copies or zeros: what
+ * is multiplied by them is not kept, and takes no longer than other numbers.
  */
 
 /* to[p][lane] = lines[lane][begin + p] for as many lines and p as a vector has lanes. After log2(LANES) rounds of

@@ -8,9 +8,10 @@
 /* A tile's piece of b (512 KiB), that of a (at most 320) and its sums (280) stay in a second-level cache. */
 enum { TILE_ROWS = 140, TILE_COLUMN_BYTES = 2048 };
 
-/* Tiles are made smaller, and then k is cut, to have TASKS_PER_THREAD, but not below LEAST_TILE panels, nor for less than
- * LEAST_WORK multiplications in a task: about 10 µs. Panels count whole, as reading one row of a costs what multiplying a
- * panel does. That this depends on the number of threads is no matter for bits, which follow from k alone. */
+/* Tiles are made smaller, and then k is cut, to have TASKS_PER_THREAD, but not below LEAST_TILE panels, nor
+ * for less than LEAST_WORK multiplications in a task: about 10 µs. Panels count whole, as reading one row of a
+ * costs what multiplying a panel does. That this depends on the number of threads is no matter for bits,
+ * which follow from k alone. */
 enum { TASKS_PER_THREAD = 3, LEAST_TILE = 2, LEAST_WORK = 1 << 20 };
 
 /* The most that is packed of one operand for a block, where k is cut rather than lanes below BLOCK_LANES; and the most
@@ -54,8 +55,8 @@ static int64_t task_work(const an_product_plan *p, int64_t depth) {
     return tile_lanes(&p->sides[AN_ROWS]) * tile_lanes(&p->sides[AN_COLUMNS]) * depth;
 }
 
-/* The side whose tiles are better made smaller. One that is a single tile stays so: the other's panels are then needed by
- * one task only. */
+/* The side whose tiles are better made smaller. One that is a single tile stays so: the other's panels are then needed
+ * by one task only. */
 static int side_to_cut(const an_product_plan *p) {
     const an_product_side *rows = &p->sides[AN_ROWS], *columns = &p->sides[AN_COLUMNS];
     bool row_tiles = tiles_of(rows) > 1, column_tiles = tiles_of(columns) > 1;

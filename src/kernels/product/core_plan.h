@@ -1,8 +1,8 @@
 /* How the product core cuts a job, and where its parts lie in scratch. All of it follows from the job's sizes.
  *
  * Rows and columns, the sides of dst, are cut into tiles of whole panels. Tiles are done in blocks, whose packed panels
- * fit into a share of scratch; k is in blocks of pieces where even that is not enough. A block is two parallel runs: over
- * what is to be packed, and over its tiles.
+ * fit into a share of scratch; k is in blocks of pieces where even that is not enough. A block is two parallel runs:
+ * over what is to be packed, and over its tiles.
  */
 #ifndef AN_KERNELS_PRODUCT_CORE_PLAN_H
 #define AN_KERNELS_PRODUCT_CORE_PLAN_H

@@ -46,8 +46,8 @@ typedef struct {
     REAL *slots;     /* the others, in scratch */
 } NAME(tile_sums);
 
-/* In dst where that is as dense as scratch, else in scratch, where they are those of `tile`: its number in the block, or the
- * thread's if sums do not wait between blocks. */
+/* In dst where that is as dense as scratch, else in scratch, where they are those of `tile`: its number in the block,
+ * or the thread's if sums do not wait between blocks. */
 static NAME(tile_sums) NAME(sums_of)(const job_run *run, const dst_tile *t, int64_t tile) {
     const an_matrix *dst = &run->job->dst;
     range rows = t->sides[AN_ROWS], columns = t->sides[AN_COLUMNS];
@@ -127,8 +127,8 @@ static void NAME(run_edge)(int64_t rows, int64_t vectors, int64_t columns, int64
         for (int64_t j = 0; j < columns; j++) sum[i * stride + j] = add ? sum[i * stride + j] + edge[i][j] : edge[i][j];
 }
 
-/* What to fetch while a is multiplied by `panels` panels of b: the panel of a that comes next, a part with each; or where
- * lines of lanes are read as they are, the steps to come, as the next panel lies beside this one. */
+/* What to fetch while a is multiplied by `panels` panels of b: the panel of a that comes next, a part with each; or
+ * where lines of lanes are read as they are, the steps to come, as the next panel lies beside this one. */
 static fetch NAME(fetch_ahead)(NAME(panels) a, int64_t k, int64_t panels) {
     const char *next = (const char *)(a.first + a.panel);
     int64_t part = an_divide_up(PANEL_ROW_STRIDE * sizeof(REAL), panels), row = a.lane * (int64_t)sizeof(REAL);
@@ -143,8 +143,8 @@ static bool NAME(is_plain)(const job_run *run, const an_product_piece *piece, bo
     return piece->leaf_count == 1 && piece->joins == 0 && !(last && run->job->add_count > 0);
 }
 
-/* The part of a tile's product that lies in a piece of k. Each panel of a stays in the first-level cache while all of b, in
- * the second, goes by; the `last` piece finishes its rows before they leave it. */
+/* The part of a tile's product that lies in a piece of k. Each panel of a stays in the first-level cache while all of
+ * b, in the second, goes by; the `last` piece finishes its rows before they leave it. */
 static void NAME(add_piece)(const job_run *run, const dst_tile *t, const an_product_piece *piece, NAME(panels) a,
                             NAME(panels) b, NAME(tile_sums) sums, bool last) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), WIDTH = PANEL_BYTES / sizeof(REAL) };

@@ -8,8 +8,8 @@
 #include "kernels/product/core.h"
 #include "kernels/product/core_level.h"
 
-/* What is done at once: of rows so many that they are in the first-level cache where k is not long, of columns so many bytes
- * that a piece of them (256 KiB) stays in the second. */
+/* What is done at once: of rows so many that they are in the first-level cache where k is not long, of columns so many
+ * bytes that a piece of them (256 KiB) stays in the second. */
 enum { BLOCK_ROWS = 64, BLOCK_COLUMN_BYTES = 1024 };
 
 /* How far ahead b is fetched, in steps of k. */

@@ -64,8 +64,8 @@ static void NAME(run_edge)(int64_t rows, int64_t vectors, int64_t columns, int64
     }
 }
 
-/* Rows of a times some panels of b, for one piece of k: how many columns those have, the same for all rows of a piece. `few`: these
- * are all its rows, and no more than WIDE_ROWS. */
+/* Rows of a times some panels of b, for one piece of k: how many columns those have, the same for all rows of a piece.
+ * `few`: these are all its rows, and no more than WIDE_ROWS. */
 static int64_t NAME(run_panels)(const job *j, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t begin,
                                 int64_t k, bool few) {
     enum { LANES = VECTOR_BYTES / sizeof(REAL), WIDTH = PANEL_BYTES / sizeof(REAL) };

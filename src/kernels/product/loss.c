@@ -1,9 +1,9 @@
-/* The loss with the last product. Its parts are the kernels of product and cross_entropy themselves, run on chunks of rows:
- * so the bits are those of the parts by construction. Both gradients are made where the logits are, because making the
- * logits a second time would cost a third of the head's arithmetic.
+/* The loss with the last product. Its parts are the kernels of product and cross_entropy themselves, run on chunks of
+ * rows: so the bits are those of the parts by construction. Both gradients are made where the logits are, because
+ * making the logits a second time would cost a third of the head's arithmetic.
  *
- * With leaves, the losses of each leaf are added as they are without, and then the leaves in the tree. If there is a gradient
- * of the weights, chunks are those of loss_leaves.h. Everything else is row by row. */
+ * With leaves, the losses of each leaf are added as they are without, and then the leaves in the tree. If there is a
+ * gradient of the weights, chunks are those of loss_leaves.h. Everything else is row by row. */
 #include "kernels/product/loss.h"
 
 #include <string.h>
@@ -126,8 +126,8 @@ static an_tensor target_rows(const job *j, int64_t row, int64_t rows) {
     return vector(at(targets, row), targets->dtype, rows);
 }
 
-/* The gradient of the logits takes their place: a row is written when all of it has been read, and a lower type fills the
- * front half of its row. */
+/* The gradient of the logits takes their place: a row is written when all of it has been read, and a lower type fills
+ * the front half of its row. */
 static an_tensor diff_logits(const job *j, int64_t rows) {
     const size_t real = an_dtype_size(j->real), low = an_dtype_size(j->low);
     return matrix(j->logits, j->low, rows, j->classes, j->classes * (int64_t)(real / low));
@@ -221,8 +221,8 @@ static size_t parts_scratch(const job *j, const an_loss_chunk *chunk) {
     return most;
 }
 
-/* A chunk that is shorter needs no more than a whole one. With leaves, a call with fewer samples may have larger chunks, and a
- * chunk may have one leaf or several. */
+/* A chunk that is shorter needs no more than a whole one. With leaves, a call with fewer samples may have larger
+ * chunks, and a chunk may have one leaf or several. */
 static size_t scratch(const an_call *call) {
     const job j = job_of(call);
     size_t most = parts_scratch(&j, &(an_loss_chunk){.rows = j.chunk});

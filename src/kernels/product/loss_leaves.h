@@ -1,10 +1,10 @@
 /* Chunks of rows for product_cross_entropy (loss.h) where the gradient of the weights is a sum by leaves.
  *
  * A chunk is a node of the tree of leaves, or a part of a leaf that is longer than a chunk. Its product ends with the
- * addition of the nodes that wait for it, so a chunk itself needs no buffer of the gradient's size, only a sum of several
- * chunks does. Of two nodes, the one that needs more buffers is made first. That does not change bits, as a + b = b + a, and
- * a second buffer is then needed only from twice as many rows on, a third from four times as many, and so on. The logits of
- * one chunk and these buffers are in memory at once.
+ * addition of the nodes that wait for it, so a chunk itself needs no buffer of the gradient's size, only a sum of
+ * several chunks does. Of two nodes, the one that needs more buffers is made first. That does not change bits, as a + b
+ * = b + a, and a second buffer is then needed only from twice as many rows on, a third from four times as many, and so
+ * on. The logits of one chunk and these buffers are in memory at once.
  */
 #ifndef AN_KERNELS_PRODUCT_LOSS_LEAVES_H
 #define AN_KERNELS_PRODUCT_LOSS_LEAVES_H

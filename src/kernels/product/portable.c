@@ -1,7 +1,7 @@
 /* Portable kernel of products.
  *
- * With leaves, samples are parts of k: a product whose k is the rows of all samples, as in the gradient of a weight. Then
- * operands have two dimensions, are no q8_0, and the call does not accumulate. */
+ * With leaves, samples are parts of k: a product whose k is the rows of all samples, as in the gradient of a weight.
+ * Then operands have two dimensions, are no q8_0, and the call does not accumulate. */
 #include "kernels/common/leaves.h"
 #include "kernels/common/row.h"
 #include "kernels/product/amx.h"
@@ -57,8 +57,8 @@ static an_product_job make_job(const an_call *call, an_matrix *a, an_matrix *b) 
     return job;
 }
 
-/* A call with fewer samples may have rows or columns where this one has items: where a batch shrinks to 1, an operand may
- * have none left. So scratch is enough for all three ways. */
+/* A call with fewer samples may have rows or columns where this one has items: where a batch shrinks to 1, an operand
+ * may have none left. So scratch is enough for all three ways. */
 static size_t scratch(const an_call *call) {
     an_matrix a, b;
     if (an_product_rounds(call)) return an_product_rounded_scratch(call);

@@ -9,8 +9,8 @@ typedef struct an_product_block {
     int64_t item, row, column, rows, columns, stride;
 } an_product_block;
 
-/* What kernels that end in a product do with its elements before they are converted to dst's type and stored. Blocks come
- * in any order, on any thread, each element once. */
+/* What kernels that end in a product do with its elements before they are converted to dst's type and stored. Blocks
+ * come in any order, on any thread, each element once. */
 typedef struct an_product_finish {
     void (*f32)(void *user, const an_product_block *block, float *values);
     void (*f64)(void *user, const an_product_block *block, double *values);
@@ -25,9 +25,9 @@ typedef struct an_product_attributes {
      * dense and of the compute type, holds. No node has it. */
     bool accumulate;
     const an_product_finish *finish; /* NULL: none. No node has it */
-    /* For kernels that add products in a tree: matrices of dst's shape, dense and of the compute type, that are added to the
-     * finished sums, add_to[add_count - 1] first and add_to[0] last. At most AN_PRODUCT_MOST_ADDED. add_to[0] may be dst. No
-     * node has it, and it is not together with `finish`. */
+    /* For kernels that add products in a tree: matrices of dst's shape, dense and of the compute type, that are added
+     * to the finished sums, add_to[add_count - 1] first and add_to[0] last. At most AN_PRODUCT_MOST_ADDED. add_to[0]
+     * may be dst. No node has it, and it is not together with `finish`. */
     int add_count;
     const void *const *add_to;
 } an_product_attributes;

@@ -1,11 +1,12 @@
 /* Products of rows that are rounded to integers with weights of q8_0, for generation: node attribute rounds_a.
  *
- * 32 elements of a row become integers of 15 bits and a scale, so that their products with the 32 numbers of a block are added as integers, without any error. An element of dst is
+ * 32 elements of a row become integers of 15 bits and a scale, so that their products with the 32 numbers of a block
+ * are added as integers, without any error. An element of dst is
  *
  *     sum = fma(total, scale of the block · scale of the row's 32, sum)        for each 32 of k, in order
  *
- * in f32. Nothing else is rounded, so every kernel and level of instructions gives the same bits, whatever the other rows are. 15 bits of the largest of 32 are more exact than bf16, which has
- * 8 for each.
+ * in f32. Nothing else is rounded, so every kernel and level of instructions gives the same bits, whatever the other
+ * rows are. 15 bits of the largest of 32 are more exact than bf16, which has 8 for each.
  */
 #ifndef AN_KERNELS_PRODUCT_ROUNDED_H
 #define AN_KERNELS_PRODUCT_ROUNDED_H
@@ -49,8 +50,9 @@ const float *an_rounded_load(const an_rounded_job *job, int64_t offset, int64_t 
 void an_rounded_store(const an_rounded_job *job, int64_t row, int64_t rows, int64_t column, int64_t columns,
                       float *sums);
 
-/* Rounds 32 elements, to the nearest and halves to even, and returns their scale. Elements that are all smaller than 2⁻⁸⁰ count as zero; so no scale times that of a block is a denormal. Where one is
- * not finite, the scale is no number, and nothing that is computed with it. */
+/* Rounds 32 elements, to the nearest and halves to even, and returns their scale. Elements that are all smaller than
+ * 2⁻⁸⁰ count as zero; so no scale times that of a block is a denormal. Where one is not finite, the scale is no
+ * number, and nothing that is computed with it. */
 static inline float an_round_block(const float *values, int16_t *numbers) {
     const uint32_t infinity = 0x7f800000, sign = 0x80000000;
     const float least = 0x1p-80F, whole = 0x1.8p23F; /* where neighbours are 1 apart */
@@ -67,8 +69,8 @@ static inline float an_round_block(const float *values, int16_t *numbers) {
     return counts ? most / (float)AN_ROUNDED_MOST : bits < infinity ? 0 : an_f32_of_bits(infinity | 1U << 22);
 }
 
-/* a·b + c, rounded once. Where there is no instruction for it: the product is exact in f64, and a sum there that is not exact gets an odd last bit, so that its rounding to f32 is as if it were the only one (Boldo and
- * Melquiond 2008). */
+/* a·b + c, rounded once. Where there is no instruction for it: the product is exact in f64, and a sum there that is not
+ * exact gets an odd last bit, so that its rounding to f32 is as if it were the only one (Boldo and Melquiond 2008). */
 static inline float an_multiply_add(float a, float b, float c) {
 #if defined(__FMA__) || defined(__aarch64__)
     return __builtin_fmaf(a, b, c);

@@ -1,5 +1,5 @@
-/* Sums of products. On tiles it is one job, whose k go from one product to the next. Elsewhere the products go on from each other's sums, in dst or, where that is of a low type,
- * in scratch. */
+/* Sums of products. On tiles it is one job, whose k go from one product to the next. Elsewhere the products go on from
+ * each other's sums, in dst or, where that is of a low type, in scratch. */
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"

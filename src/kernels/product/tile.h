@@ -2,8 +2,8 @@
  * template.
  *
  * A panel of a has PANEL_ROWS rows, of b PANEL_VECTORS vectors of columns: as many as there are registers for sums. At
- * the edges of dst there are fewer, and the same code is compiled for each number of them. Every element is its own chain
- * of additions: all sizes give the same bits.
+ * the edges of dst there are fewer, and the same code is compiled for each number of them. Every element is its own
+ * chain of additions: all sizes give the same bits.
  */
 typedef REAL NAME(vector) __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef REAL NAME(vector_unaligned) __attribute__((vector_size(VECTOR_BYTES), may_alias, aligned(sizeof(REAL))));
@@ -14,8 +14,8 @@ typedef struct {
     int64_t lane, step, panel; /* elements from one lane, one k and one panel to the next; b's lanes are 1 apart */
 } NAME(panels);
 
-/* part += Σ a·b for `rows` rows of a panel of a and `vectors` vectors of one of b. rows, vectors and `packed` (whether a is)
- * are constants where this is inlined. What is not at hand is fetched in time: steps of b, and `ahead`. */
+/* part += Σ a·b for `rows` rows of a panel of a and `vectors` vectors of one of b. rows, vectors and `packed` (whether
+ * a is) are constants where this is inlined. What is not at hand is fetched in time: steps of b, and `ahead`. */
 static inline __attribute__((always_inline)) void NAME(multiply)(const int rows, const int vectors, const bool packed,
                                                                  int64_t k, NAME(panels) left, NAME(panels) right,
                                                                  NAME(vector) part[PANEL_ROWS][PANEL_VECTORS],

@@ -1,8 +1,8 @@
 /* The register tile of several leaves, or of one whose sums complete others, for REAL. Included by core.c through its
  * template, after tile.h.
  *
- * Sums of leaves that wait for their right neighbour lie on the stack, in the first-level cache. What waits outside of the
- * piece is added last, from the tile's registers.
+ * Sums of leaves that wait for their right neighbour lie on the stack, in the first-level cache. What waits outside of
+ * the piece is added last, from the tile's registers.
  */
 
 /* What is added to the sums of a tile of dst, in this order, and where they go then. */
@@ -78,7 +78,8 @@ TILE_FUNCTION void NAME(leaf_tile)(const int rows, const int vectors, const bool
 }
 
 /* Only for whole panels, as each form of it takes the compiler seconds. */
-/* Its sums take 16 kB of the stack, which chains at the end of a product must not find taken: it is no part of its caller. */
+/* Its sums take 16 kB of the stack, which chains at the end of a product must not find taken: it is no part of its
+ * caller. */
 static __attribute__((noinline)) void NAME(run_leaf_tile)(int64_t vectors, const an_product_piece *piece,
                                                           NAME(panels) a, NAME(panels) b, const NAME(ends) * ends,
                                                           int64_t row, int64_t column, fetch ahead) {

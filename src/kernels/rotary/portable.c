@@ -1,6 +1,6 @@
 /* Portable kernel of rotary position embedding. Pair i of a head, elements i and i + rotated / 2, turns by
- * position · base^(-2 i / rotated). Angles are made in f64, once for each token of a call, or for each of each sample where
- * every token has its own position, and rounded: they depend on the position alone. */
+ * position · base^(-2 i / rotated). Angles are made in f64, once for each token of a call, or for each of each sample
+ * where every token has its own position, and rounded: they depend on the position alone. */
 #include "base/elementary/elementary.h"
 #include "base/integer.h"
 #include "base/memory.h"
@@ -10,7 +10,8 @@
 
 enum { TASK_ELEMENTS = 1 << 14, ANGLES_AT_ONCE = 64 };
 
-/* Scratch is the frequencies (f64), the angles (a row of cosines and sines for each token), and the threads' buffers. */
+/* Scratch is the frequencies (f64), the angles (a row of cosines and sines for each token), and the threads'
+ * buffers. */
 typedef struct {
     const an_call *call;
     const an_rotary_attributes *attributes;
@@ -30,7 +31,8 @@ static double position_of(const rotary_job *j, int64_t index) {
 #define AN_TEMPLATE "kernels/rotary/template.h"
 #include "kernels/common/instantiate.h"
 
-/* llama3's scaling: waves that fit often into the original context stay, long ones are stretched, between is blended. */
+/* llama3's scaling: waves that fit often into the original context stay, long ones are stretched, between is
+ * blended. */
 static double scaled_frequency(const an_rotary_attributes *attributes, double frequency) {
     const double two_pi = 6.28318530717958647693, wave = two_pi / frequency;
     const double context = (double)attributes->original_context;

@@ -1,4 +1,5 @@
-/* collect_gradients, scatter_gradients, scattered_gradients: the gradients of a unit in memory of their own, which goes to the ranks that own its pieces. */
+/* collect_gradients, scatter_gradients, scattered_gradients: the gradients of a unit in memory of their own, which
+ * goes to the ranks that own its pieces. */
 #include <string.h>
 
 #include "base/context.h"

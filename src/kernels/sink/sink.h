@@ -28,7 +28,8 @@ typedef struct an_element_range {
 typedef struct an_collect_attributes {
     int64_t unit, elements;
     an_dtype dtype;
-    /* What no gradient is written to: what lies behind parameters on their last pages, and parameters that no gradient reaches. In the graph's memory. */
+    /* What no gradient is written to: what lies behind parameters on their last pages, and parameters that no
+     * gradient reaches. In the graph's memory. */
     const an_element_range *zeros;
     int64_t zero_count;
 } an_collect_attributes;

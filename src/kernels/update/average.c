@@ -14,8 +14,8 @@ static int64_t task_end(const an_call *call, int64_t index) {
     return end < call->dst[0].dims[0] ? end : call->dst[0].dims[0];
 }
 
-/* rest is 1 - decay, made in f64 and rounded once. The difference form keeps an average of equal weights as it is. With decay·average + rest·weights it
- * would drift, as decay and rest do not add up to 1 after they are rounded. */
+/* rest is 1 - decay, made in f64 and rounded once. The difference form keeps an average of equal weights as it is. With
+ * decay·average + rest·weights it would drift, as decay and rest do not add up to 1 after they are rounded. */
 #define DEFINE_TASKS(average_task, swap_task, real)                                                           \
     static void average_task(void *user, int64_t index, int thread) {                                         \
         const an_call *call = user;                                                                           \

@@ -1,4 +1,5 @@
-/* Kernels of the moving average of the weights. They work on pages of the flat buffers of a parameter store and belong to no op. */
+/* Kernels of the moving average of the weights. They work on pages of the flat buffers of a parameter
+ * store and belong to no op. */
 #ifndef AN_KERNELS_UPDATE_AVERAGE_H
 #define AN_KERNELS_UPDATE_AVERAGE_H
 

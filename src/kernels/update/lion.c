@@ -1,13 +1,13 @@
-/* lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023): every weight moves by the rate, in the direction of a mean
- * of gradients. Each weight has one moment. It is described by the same record as the optimizer of a program, one for each level of
- * instructions.
+/* lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023): every weight moves by the rate, in the
+ * direction of a mean of gradients. Each weight has one moment. It is described by the same record as the optimizer of
+ * a program, one for each level of instructions.
  *
  *     c = beta_1·m + (1 - beta_1)·g
  *     w = w - rate·(sign(c) + decay·w)      sign(0) = 0
  *     m = beta_2·m + (1 - beta_2)·g
  *
- * It has no decay by default, as in the authors' code. The paper takes a rate 3 to 10 times smaller than AdamW's, and a decay as many
- * times larger. */
+ * It has no decay by default, as in the authors' code. The paper takes a rate 3 to 10 times smaller than AdamW's, and a
+ * decay as many times larger. */
 #include "kernels/update/update.h"
 
 #define DEFINE_UPDATE(name, real)                                                                      \

@@ -43,12 +43,12 @@ typedef struct an_update_attributes {
 #endif
 AN_DECLARE_OPTIMIZER(lion);
 
-/* (gradients) → weights, moment 1, moment 2, copy of low precision; all but gradients are read and written where they are, and
- * those that a rule or a store does without are absent. One pass: every element is read and written once. */
+/* (gradients) → weights, moment 1, moment 2, copy of low precision; all but gradients are read and written where they
+ * are, and those that a rule or a store does without are absent. One pass: every element is read and written once. */
 AN_DECLARE_KERNELS(update);
 
-/* (gradients) → for each page the sum of its squares, f64: 16 lanes by index mod 16, then the lanes in order. Squares of f32
- * cannot overflow there, so a sum is finite if and only if all elements are. */
+/* (gradients) → for each page the sum of its squares, f64: 16 lanes by index mod 16, then the lanes in order. Squares
+ * of f32 cannot overflow there, so a sum is finite if and only if all elements are. */
 AN_DECLARE_KERNELS(square_sums);
 
 #endif

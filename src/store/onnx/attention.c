@@ -118,7 +118,8 @@ static value part(an_onnx *o, value v, int64_t begin, int64_t end) {
     return AN_ONNX(o, "Slice", v, from, to, axis);
 }
 
-/* Angles are computed in f64 and reduced to one turn before they are rounded: in f32, those of far tokens would be wrong by more than the result may be. */
+/* Angles are computed in f64 and reduced to one turn before they are rounded: in f32, those of far tokens would be
+ * wrong by more than the result may be. */
 value an_onnx_rotary(an_onnx *o, const an_node *node) {
     const an_result *src = an_node_input(node, 0);
     const an_dtype dtype = src->dtype;

@@ -11,7 +11,8 @@ enum { AN_ONNX_OPSET = 17, AN_ONNX_IR = 8 }; /* of 2022: with LayerNormalization
 enum { AN_ONNX_NODE = 1, AN_ONNX_INITIALIZER = 5, AN_ONNX_TENSOR_DIMS = 1, AN_ONNX_TENSOR_TYPE = 2 };
 enum { AN_ONNX_TENSOR_NAME = 8, AN_ONNX_TENSOR_BYTES = 9 };
 
-/* A value of the ONNX graph: at least 0, one that a node or a constant gives; below AN_ONNX_NONE, a source of the model, which has its own name. */
+/* A value of the ONNX graph: at least 0, one that a node or a constant gives; below AN_ONNX_NONE, a source of the
+ * model, which has its own name. */
 typedef int64_t an_onnx_value;
 enum { AN_ONNX_NONE = -1 };
 

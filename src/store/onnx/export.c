@@ -1,4 +1,5 @@
-/* A checkpoint as an ONNX model, weights included. They are streamed: a message of Protocol Buffers begins with its length, which is known before. */
+/* A checkpoint as an ONNX model, weights included. They are streamed: a message of Protocol Buffers begins with its
+ * length, which is known before. */
 #include <stdio.h>
 #include <string.h>
 

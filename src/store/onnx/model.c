@@ -60,7 +60,8 @@ static an_status mark(const an_graph *g) {
     return AN_OK;
 }
 
-/* ONNX has one space of names for inputs, weights, outputs and all that is between them, which begins with a slash here. */
+/* ONNX has one space of names for inputs, weights, outputs and all that is between them, which begins with a slash
+ * here. */
 static an_status check_names(const an_graph *g) {
     for (const an_node *n = g->first; n; n = n->next) {
         const bool is_source = n->mark && (an_node_is_parameter(n) || an_node_is_input(n));

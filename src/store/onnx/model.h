@@ -19,13 +19,15 @@ typedef enum an_onnx_weights {
 void an_onnx_parts_init(an_onnx_parts *parts, an_context *ctx);
 void an_onnx_parts_destroy(an_onnx_parts *parts);
 
-/* AN_ERR_UNSUPPORTED names an op that ONNX cannot say. `encoding` may be NULL. Afterwards, the `mark` of a node says whether the model needs it. */
+/* AN_ERR_UNSUPPORTED names an op that ONNX cannot say. `encoding` may be NULL. Afterwards, the `mark` of a node says
+ * whether the model needs it. */
 an_status an_onnx_write(an_onnx_parts *parts, an_graph *graph, const char *title, const char *encoding,
                         an_onnx_weights weights);
 /* The field of the model that the ONNX graph is, up to its contents, which have `bytes` bytes in all. */
 void an_onnx_graph_head(an_text *text, uint64_t bytes);
 
-/* A weight of the ONNX graph. It is inside, and `bytes` bytes must follow the text; or in a file beside it from `begin` on. */
+/* A weight of the ONNX graph. It is inside, and `bytes` bytes must follow the text; or in a file
+ * beside it from `begin` on. */
 void an_onnx_weight(an_text *text, const char *name, an_dtype dtype, int ndims, const int64_t *dims, uint64_t bytes,
                     const char *file, uint64_t begin);
 

@@ -1,4 +1,5 @@
-/* Messages of Protocol Buffers, as far as ONNX needs them. A message is a text of fields; one inside another is written first and then added with its length. */
+/* Messages of Protocol Buffers, as far as ONNX needs them. A message is a text of fields; one inside another is
+ * written first and then added with its length. */
 #ifndef AN_STORE_ONNX_PROTO_H
 #define AN_STORE_ONNX_PROTO_H
 
