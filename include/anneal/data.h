@@ -298,9 +298,8 @@ typedef struct an_csv_source {
      * an_trainer_options.sample_weights, and no input unless it is listed. With `encoding`, a table may be without
      * it */
     const char *weights;
-    const char *const *
-        /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */
-        paths;
+    /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */
+    const char *const *paths;
     int path_count;
     uint32_t reserved_paths;
     /* of inputs, and of targets that are no classes; with `encoding`, notations are those of that table */

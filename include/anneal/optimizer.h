@@ -44,9 +44,8 @@ AN_API void an_group_rule_init(an_group_rule *rule, size_t size);
 typedef struct an_group_options {
     size_t size;
     double weight_decay; /* AN_AUTO: the default of the optimizer; 0.01 with AdamW, 0 with the other built-in ones */
-    double
-        /* d: parameters at depth k of L get the learning-rate factor d^(L-k). 1 by default. Needs blocks */
-        layer_decay;
+    /* d: parameters at depth k of L get the learning-rate factor d^(L-k). 1 by default. Needs blocks */
+    double layer_decay;
     const an_group_rule *rules;
     const char *optimizer_name; /* instead of `optimizer`, its name; NULL: `optimizer`. A trainer sets it */
     int rule_count;
@@ -86,10 +85,9 @@ AN_API an_status an_groups_find(const an_groups *groups, const char *parameter, 
  * first computes what it did. */
 typedef struct an_lora_options {
     size_t size;
-    const char *const *
-        /* PCRE2 regular expressions, each found anywhere in the name of a weight, such as "q_proj". Each must match
-         * one */
-        targets;
+    /* PCRE2 regular expressions, each found anywhere in the name of a weight, such as "q_proj". Each must match
+     * one */
+    const char *const *targets;
     int64_t rank;
     double alpha;   /* scale is alpha ÷ rank. AN_AUTO: rank, so that scale is 1 */
     double dropout; /* share of what enters A that is dropped in training; 0 by default */
@@ -105,10 +103,9 @@ typedef struct an_lora_options {
     /* a folder with adapter_config.json of PEFT, which says targets, rank, alpha, rslora and dora; those above must
      * then be 0. NULL: none */
     const char *from;
-    const char *const *
-        /* as targets, of layers that are trained whole beside the adapter, which never changes them. Heads that a
-         * published model does not have (an_pretrained_graph) are always */
-        train;
+    /* as targets, of layers that are trained whole beside the adapter, which never changes them. Heads that a
+     * published model does not have (an_pretrained_graph) are always */
+    const char *const *train;
     int64_t train_count;
 } an_lora_options;
 AN_API void an_lora_options_init(an_lora_options *options, size_t size);

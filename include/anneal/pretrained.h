@@ -75,8 +75,8 @@ AN_API an_status an_pretrained_chat(an_chat_format *format, an_context *ctx, con
 enum { AN_PRETRAINED_STOPS = 32, AN_PRETRAINED_IGNORED = 256 };
 typedef struct an_pretrained_sampling {
     size_t size;
-    double
-        temperature; /* 0: the token with the highest logit is taken. This and the next four: -1 if nothing says it */
+    /* 0: the token with the highest logit is taken. This and the next four: -1 if nothing says it */
+    double temperature;
     double top_p, min_p, repetition_penalty;
     int64_t top_k;
     int32_t stop_tokens[AN_PRETRAINED_STOPS];

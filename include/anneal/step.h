@@ -45,11 +45,10 @@ typedef struct an_stepper_options {
      * send half as many bytes; the bits are the same on any number of ranks, but not those of f32 */
     bool reduces_bf16;
     uint8_t reserved[5];
-    double
-        /* of an exponential moving average of the weights, above 0 and below 1; 0: none. The parameters need room
-         * for it (an_params_options.average). The first update copies the weights. Each later one that is not
-         * skipped adds (1 - ema_decay)·(weight - average) to the average. AN_PART_AVERAGE reads it */
-        ema_decay;
+    /* of an exponential moving average of the weights, above 0 and below 1; 0: none. The parameters need room
+     * for it (an_params_options.average). The first update copies the weights. Each later one that is not
+     * skipped adds (1 - ema_decay)·(weight - average) to the average. AN_PART_AVERAGE reads it */
+    double ema_decay;
 } an_stepper_options;
 AN_API void an_stepper_options_init(an_stepper_options *options, size_t size);
 

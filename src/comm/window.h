@@ -21,10 +21,8 @@ typedef struct an_window_counter {
 typedef struct an_window_head {
     uint64_t bytes;            /* of the part */
     an_window_counter started; /* buckets whose gradients are complete, since the beginning */
-    an_window_counter done
-        /* by bucket in flight: the number of the last bucket of which this rank has added and returned its pages,
-         * plus 1 */
-        [];
+    /* By bucket in flight: the number, plus 1, of the last bucket whose pages this rank has added and returned. */
+    an_window_counter done[];
 } an_window_head;
 
 static inline an_window_head *an_window_part(const an_window *window, int rank) {
