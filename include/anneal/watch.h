@@ -31,8 +31,8 @@ typedef struct an_watch_options {
      * supervisor has printed it already. */
     void (*report)(void *user, an_watch_event event, const char *text, bool is_told);
     void *user;
-    const char
-        *supervisor; /* address of an `anneal train --supervise`, from its variable ANNEAL_SUPERVISOR; NULL: none */
+    /* address of an `anneal train --supervise`, from its variable ANNEAL_SUPERVISOR; NULL: none */
+    const char *supervisor;
 } an_watch_options;
 AN_API void an_watch_options_init(an_watch_options *options, size_t size);
 

@@ -5,145 +5,38 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- what a change of each option is ---- A row that ends in a dot is for all that is in a table, any other for one
- * path; the longest that fits decides. Only tables whose options are of one kind have such rows: where an option must
- * be thought about it has its own. */
+/* ---- what a change of each option is ---- */
 
-/* Reasons that several rows have. They end a line "batch.global is 64, was 32: ". */
-#define MODEL "it would be a different model"
-#define SAMPLES "the samples would be different"
-#define ORDER "the order of the data depends on it"
-#define CUT "it fixes the order of sums, so results would no longer be bit-identical"
-#define PARTS \
-    "micro-batches that are parts of a leaf fix the order of sums, so results would no longer be bit-identical"
-#define RATE "it determines the learning rate of every step"
-#define UPDATE "the weights and moments so far depend on it"
-#define STORE "it decided which samples are stored"
-#define NORMAL "it determines how the model's numbers are scaled"
-#define COMPARE "earlier evaluations, and the best one, could not be compared with new ones"
-#define BEST "the best value so far was chosen by it"
-#define NEW_BITS                                                                                                      \
-    "the weights would no longer be bit-identical; add --allow-new-bits, or set run.allow_new_bits to on, to accept " \
-    "that"
-#define LENGTH \
-    "the end of the run would move; choose what happens to the schedule with --extend=keep or --extend=stretch"
-#define SAME_FILE "the file may move, but its contents must be the same"
-#define WRITTEN "it only changes what is written"
-#define SAME_BITS "results do not depend on it"
-#define LATER "it only affects the rest of the run"
-
-static const struct {
-    const char *path;
-    an_config_change_kind kind;
-    const char *reason;
-} rules[] = {
-    {"version", AN_CHANGE_FREE, "it belongs to the config's format, not to the run"},
-
-    {"run.dir", AN_CHANGE_FREE, "a run may move to another folder"},
-    {"run.seed", AN_CHANGE_FIXED, "weights, sample order and dropout depend on it"},
-    {"run.steps", AN_CHANGE_LENGTH, LENGTH},
-    {"run.epochs", AN_CHANGE_LENGTH, LENGTH},
-    {"run.tokens", AN_CHANGE_LENGTH, LENGTH},
-    {"run.samples", AN_CHANGE_LENGTH, LENGTH},
-    {"run.max_time", AN_CHANGE_FREE, "it limits one launch"},
-    {"run.isa", AN_CHANGE_BITS, NEW_BITS},
-    {"run.allow_new_bits", AN_CHANGE_FREE, LATER},
-
-    {"model.", AN_CHANGE_FIXED, MODEL},
-    {"model.from", AN_CHANGE_FREE, "the model and its weights are in the checkpoint"},
-    {"model.graph", AN_CHANGE_DATA_PATH, SAME_FILE},
-    {"model.init.", AN_CHANGE_FIXED, "initial weights are loaded at step 0; only a new run can use others"},
-
-    {"lora.", AN_CHANGE_FIXED, "the adapter that the run has trained depends on it"},
-    {"lora.from", AN_CHANGE_FIXED, "the adapter is loaded at step 0; only a new run can use another"},
-
-    {"data.train.", AN_CHANGE_FIXED, SAMPLES},
-    {"data.train.path", AN_CHANGE_DATA_PATH, SAME_FILE},
-    {"data.train.labels", AN_CHANGE_DATA_PATH, SAME_FILE},
-    {"data.train.count", AN_CHANGE_FIXED, ORDER},
-    {"data.train.weight", AN_CHANGE_FIXED, ORDER},
-    {"data.eval", AN_CHANGE_FREE, "training is bit-identical with and without evaluations"}, /* given or not */
-    {"data.eval.", AN_CHANGE_FIXED, COMPARE},
-    {"data.eval.path", AN_CHANGE_DATA_PATH, SAME_FILE},
-    {"data.eval.labels", AN_CHANGE_DATA_PATH, SAME_FILE},
-    {"data.split.", AN_CHANGE_FIXED, SAMPLES},
-    {"data.missing.", AN_CHANGE_FIXED, SAMPLES},
-    {"data.mixtures", AN_CHANGE_FIXED, SAMPLES},
-    {"data.source", AN_CHANGE_FIXED, SAMPLES},
-    {"data.capacity", AN_CHANGE_FIXED, STORE},
-    {"data.policy", AN_CHANGE_FIXED, STORE},
-    {"data.holdout", AN_CHANGE_FIXED, STORE},
-    {"data.threads", AN_CHANGE_FREE, SAME_BITS},
-    {"data.augment.", AN_CHANGE_FIXED, SAMPLES},
-    {"data.drop_last", AN_CHANGE_FIXED, ORDER},
-    {"data.class_weights", AN_CHANGE_FIXED, "a different loss would be minimised"},
-    {"data.weights", AN_CHANGE_FIXED, "a different loss would be minimised"},
-    {"data.normalize.inputs", AN_CHANGE_FIXED, NORMAL},
-    {"data.normalize.targets", AN_CHANGE_FIXED, NORMAL},
-    {"data.normalize.fit", AN_CHANGE_FIXED, NORMAL},
-
-    {"batch.global", AN_CHANGE_FIXED, ORDER},
-    {"batch.micro", AN_CHANGE_FIXED, PARTS}, /* run/resume.c allows what is not */
-    {"batch.accumulate", AN_CHANGE_FIXED, ORDER},
-    {"batch.leaves", AN_CHANGE_FIXED, CUT},
-
-    {"optimizer.", AN_CHANGE_FIXED, UPDATE},
-    {"optimizer.lr", AN_CHANGE_FIXED, RATE},
-    {"schedule.", AN_CHANGE_FIXED, RATE},
-
-    {"train.clip_norm", AN_CHANGE_FIXED, UPDATE},
-    {"train.clip_value", AN_CHANGE_FIXED, UPDATE},
-    {"train.precision", AN_CHANGE_FIXED, "weights, moments and the loss scale depend on it"},
-    {"train.matmul_precision", AN_CHANGE_BITS, NEW_BITS},
-    {"train.recompute.mode", AN_CHANGE_FREE, SAME_BITS},
-    {"train.recompute.segments", AN_CHANGE_FREE, SAME_BITS},
-    {"train.recompute.budget", AN_CHANGE_FREE, SAME_BITS},
-    {"train.loss.reduction", AN_CHANGE_FIXED, "a different loss would be minimised"},
-    {"train.loss.beta", AN_CHANGE_FIXED, "a different loss would be minimised"},
-    {"train.loss.focal", AN_CHANGE_FIXED, "a different loss would be minimised"},
-    {"train.loss.label_smoothing", AN_CHANGE_FIXED, "a different loss would be minimised"},
-    {"train.ema.decay", AN_CHANGE_FIXED, "the average so far depends on it"},
-    {"train.on_nonfinite", AN_CHANGE_FREE, LATER},
-    {"train.max_skips", AN_CHANGE_FREE, LATER},
-
-    {"eval.every", AN_CHANGE_FREE, LATER},
-    {"eval.at_start", AN_CHANGE_FREE, LATER},
-    {"eval.samples", AN_CHANGE_FIXED, COMPARE},
-    {"eval.micro", AN_CHANGE_FIXED, "sums of evaluations would be grouped differently"},
-    {"eval.metrics", AN_CHANGE_FREE, WRITTEN},
-    {"eval.generate", AN_CHANGE_FREE, WRITTEN},
-    {"eval.best.metric", AN_CHANGE_FIXED, BEST},
-    {"eval.best.mode", AN_CHANGE_FIXED, BEST},
-    {"eval.early_stop.metric", AN_CHANGE_FIXED, BEST},
-    {"eval.early_stop.patience", AN_CHANGE_FREE, LATER},
-    {"eval.early_stop.min_delta", AN_CHANGE_FREE, LATER},
-
-    {"save.", AN_CHANGE_FREE, WRITTEN},
-    {"log.", AN_CHANGE_FREE, WRITTEN},
-
-    {"ranks.shard", AN_CHANGE_FREE, SAME_BITS},
-    {"ranks.accumulate", AN_CHANGE_FREE, SAME_BITS},
-    {"ranks.unit.min_elements", AN_CHANGE_FREE, SAME_BITS},
-    {"ranks.precision.params", AN_CHANGE_FREE, SAME_BITS},
-    {"ranks.precision.reduce", AN_CHANGE_BITS, NEW_BITS},
-    {"ranks.threads", AN_CHANGE_FREE, SAME_BITS},
-    {"ranks.shared_memory", AN_CHANGE_FREE, LATER},
-    {"ranks.report_after", AN_CHANGE_FREE, LATER},
-    {"ranks.timeout", AN_CHANGE_FREE, LATER},
-};
+/* Of options with one name, the first, or the one that has options inside. */
+static const an_option *find_option(const char *table, const char *key, bool with_inside) {
+    const an_option *o = an_option_next(table, NULL);
+    while (o && (strcmp(an_option_key(o), key) != 0 ||
+                 (with_inside && o->kind != AN_OPTION_TABLE && o->kind != AN_OPTION_TABLES)))
+        o = an_option_next(table, o);
+    return o;
+}
 
 bool an_config_rule_find(const char *path, an_config_change_kind *kind, const char **reason) {
-    size_t longest = 0;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        const size_t length = strlen(rules[i].path);
-        const bool fits =
-            rules[i].path[length - 1] == '.' ? !strncmp(rules[i].path, path, length) : !strcmp(rules[i].path, path);
-        if (!fits || length <= longest) continue;
-        longest = length;
-        *kind = rules[i].kind;
-        *reason = rules[i].reason;
+    const an_option *option = NULL;
+    const char *inside = NULL;
+    for (const char *at = path; *at;) {
+        char key[AN_CHANGE_PATH];
+        const size_t length = strcspn(at, ".");
+        if (length >= sizeof key) return false;
+        memcpy(key, at, length);
+        key[length] = 0;
+        at += length;
+        option = find_option(option ? an_option_table(option) : "", key, *at == '.');
+        if (!option) return false;
+        if (*at == '.') {
+            inside = option->why_inside ? option->why_inside : inside;
+            at++;
+        }
     }
-    return longest > 0;
+    if (!option || !option->why) return false;
+    *kind = option->change;
+    *reason = inside && option->change == AN_CHANGE_FIXED ? inside : option->why;
+    return true;
 }
 
 /* ---- walking ---- */
@@ -317,7 +210,7 @@ static an_status add_change(const walk *w, const an_config_node *a, const an_con
     /* The model that an adapter changes is read in every launch, and its hash is compared. */
     if (!strcmp(at->rule, "model.init.from") && a && b && an_config_find(w->after, "lora.targets")) {
         change->kind = AN_CHANGE_DATA_PATH;
-        change->reason = SAME_FILE;
+        change->reason = AN_SAME_FILE;
     }
     return AN_OK;
 }

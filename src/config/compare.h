@@ -1,21 +1,12 @@
 /* Compares two configs of one run: which values differ, and which of them a resumed run may change.
  *
  * Values are compared by their meaning (6GiB is 6144MiB, 2000 is 2000 steps, a file is its absolute path), key by key
- * in the order of the options. One table (config/compare.c) decides what may change; every option has a row in it.
+ * in the order of the options. The table of options (options.def) says what may change.
  */
 #ifndef AN_CONFIG_COMPARE_H
 #define AN_CONFIG_COMPARE_H
 
 #include "config/config.h"
-
-typedef enum an_config_change_kind {
-    AN_CHANGE_FREE,   /* is applied, and said */
-    AN_CHANGE_BITS,   /* the same training in other bits: the user must ask for it */
-    AN_CHANGE_LENGTH, /* the end of the run moves */
-    /* another path of data or of a graph: free if what it names is the same, which the caller looks at */
-    AN_CHANGE_DATA_PATH,
-    AN_CHANGE_FIXED /* it would be another run */
-} an_config_change_kind;
 
 enum { AN_CHANGE_PATH = 128, AN_CHANGE_VALUE = 72 };
 
@@ -61,8 +52,8 @@ an_status an_config_changes_check(const an_config_changes *changes, an_config *a
 /* The whole text of that message, to be released with an_string_release; NULL: all changes are allowed. */
 an_status an_config_changes_refusal(const an_config_changes *changes, an_config *after, unsigned allowed, char **text);
 
-/* What a change of this option would be ("data.eval.path", without the brackets of lists). False: the
- * table has no row for it. */
+/* What a change of this option would be ("data.eval.path", without the brackets of lists). False: there is no such
+ * option, or it is a table whose keys say it. */
 bool an_config_rule_find(const char *path, an_config_change_kind *kind, const char **reason);
 
 #endif

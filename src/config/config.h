@@ -117,6 +117,37 @@ typedef enum an_added_names {
     AN_NAMES_REPORTED, /* "val_x", as reports have them, or "x" */
 } an_added_names;
 
+/* What it is if a resumed run has another value than its checkpoint. */
+typedef enum an_config_change_kind {
+    AN_CHANGE_FREE,   /* it is applied, and said */
+    AN_CHANGE_BITS,   /* the same training in other bits: the user must ask for it */
+    AN_CHANGE_LENGTH, /* the end of the run moves */
+    /* another path of data or of a graph: free if what it names is the same, which the caller looks at */
+    AN_CHANGE_DATA_PATH,
+    AN_CHANGE_FIXED /* it would be another run */
+} an_config_change_kind;
+#define AN_SAME_FILE "the file may move, but its contents must be the same"
+
+typedef enum an_member_kind {
+    AN_MEMBER_BOOL,
+    AN_MEMBER_CHARACTER,
+    AN_MEMBER_INT, /* also an enum */
+    AN_MEMBER_INT64,
+    AN_MEMBER_REAL,
+    AN_MEMBER_TEXT,
+    AN_MEMBER_COUNTS, /* an array, and the number of its elements */
+    AN_MEMBER_TEXTS
+} an_member_kind;
+
+/* A member of a struct that an_config_fill writes a value to. */
+typedef struct an_option_member {
+    const char *in; /* the struct's type; NULL ends a list of members */
+    size_t offset;
+    size_t second; /* where the number of elements is, or the end of a range */
+    an_member_kind kind, second_kind;
+    const int *values; /* for each word of a choice, or for off and on; NULL: 0, 1, 2, … */
+} an_option_member;
+
 typedef struct an_option {
     const char *path;
     an_option_kind kind;
@@ -131,6 +162,11 @@ typedef struct an_option {
     /* names that it takes besides its words, if the program has added such things to the context */
     an_added_names added;
     const char *unsupported; /* choices that nothing obeys yet; "": the whole option; NULL: it is obeyed */
+    an_config_change_kind change;
+    const char *why; /* … it is that; NULL for tables, whose keys say it */
+    /* The reason for fixed options inside of this table, which has the options of another; NULL: theirs. */
+    const char *why_inside;
+    const an_option_member *members; /* NULL: the code that uses the option reads it */
 } an_option;
 #define AN_OPTION_REQUIRED "!"
 
@@ -210,6 +246,14 @@ bool an_option_same(const an_option *option, const char *a, const char *b);
 
 /* Whether a scalar is a value of the option that something obeys, within its limits; the reason goes to the context. */
 an_status an_option_check(an_config *config, const an_option *option, const an_config_node *node, const char *path);
+
+/* ---- filling structs ---- */
+
+/* Writes the values below a path ("" for all, "data.train") to those members of a struct that options.def names. A word
+ * in the place of a value, such as auto, leaves its member as it is. Lists live as long as the config. */
+an_status an_config_fill_in(const an_config *config, const char *path, const char *type, void *members);
+#define an_config_fill(config, path, type, members) \
+    an_config_fill_in((config), (path), #type, (1 ? (members) : (type *)0))
 
 /* ---- making it whole ---- */
 

@@ -3,6 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "anneal/data.h"
+#include "anneal/models.h"
+#include "anneal/optimizer.h"
+#include "anneal/pretrained.h"
+#include "anneal/run.h"
+#include "anneal/train.h"
 #include "base/added.h"
 #include "base/guard.h"
 #include "base/structs.h"
@@ -29,15 +35,83 @@
 #define UNSUPPORTED(...) __VA_ARGS__, .unsupported = ""
 #define UNSUPPORTED_WORDS(names, ...) __VA_ARGS__, .unsupported = (names)
 
+/* Reasons that several options have. They end a line "batch.global is 64, was 32: ". */
+#define MODEL "it would be a different model"
+#define INITIAL "initial weights are loaded at step 0; only a new run can use others"
+#define ADAPTER "the adapter that the run has trained depends on it"
+#define SAMPLES "the samples would be different"
+#define ORDER "the order of the data depends on it"
+#define CUT "it fixes the order of sums, so results would no longer be bit-identical"
+#define PARTS \
+    "micro-batches that are parts of a leaf fix the order of sums, so results would no longer be bit-identical"
+#define LOSS "a different loss would be minimised"
+#define RATE "it determines the learning rate of every step"
+#define UPDATE "the weights and moments so far depend on it"
+#define STORE "it decided which samples are stored"
+#define NORMAL "it determines how the model's numbers are scaled"
+#define COMPARE "earlier evaluations, and the best one, could not be compared with new ones"
+#define BEST "the best value so far was chosen by it"
+#define WRITTEN "it only changes what is written"
+#define SAME_BITS "results do not depend on it"
+#define LATER "it only affects the rest of the run"
+
+#define FREE(why_) .change = AN_CHANGE_FREE, .why = (why_)
+#define FIXED(why_) .change = AN_CHANGE_FIXED, .why = (why_)
+#define NEW_BITS                                                                                               \
+    .change = AN_CHANGE_BITS, .why = "the weights would no longer be bit-identical; add --allow-new-bits, or " \
+                                     "set run.allow_new_bits to on, to accept that"
+#define MOVES_THE_END                                                                                             \
+    .change = AN_CHANGE_LENGTH, .why = "the end of the run would move; choose what happens to the schedule with " \
+                                       "--extend=keep or --extend=stretch"
+#define SAME_FILE .change = AN_CHANGE_DATA_PATH, .why = AN_SAME_FILE
+#define GIVEN_OR_NOT(why_, inside_) FREE(why_), .why_inside = (inside_)
+#define BY_KEY .why = NULL
+
+#define DERIVED .members = NULL
+#define NO_MEMBER .members = NULL
+
+#define STORED_AS(type, member) \
+    _Generic(((type *)0)->member,                                                  \
+        bool: AN_MEMBER_BOOL,                                                      \
+        char: AN_MEMBER_CHARACTER,                                                 \
+        int: AN_MEMBER_INT,                                                        \
+        unsigned: AN_MEMBER_INT, /* what an enum is */                             \
+        int64_t: AN_MEMBER_INT64,                                                  \
+        double: AN_MEMBER_REAL,                                                    \
+        const char *: AN_MEMBER_TEXT,                                              \
+        const int64_t *: AN_MEMBER_COUNTS,                                         \
+        const char *const *: AN_MEMBER_TEXTS)
+#define MEMBER(type, member) .in = #type, .offset = offsetof(type, member), .kind = STORED_AS(type, member)
+#define IN(type, member) \
+    { MEMBER(type, member) }
+#define AS(type, member, ...)                           \
+    {                                                   \
+        MEMBER(type, member), .values = (const int[]) { \
+            __VA_ARGS__                                 \
+        }                                               \
+    }
+#define LIST(type, member, count) \
+    { MEMBER(type, member), .second = offsetof(type, count), .second_kind = STORED_AS(type, count) }
+#define RANGE(type, begin, end) \
+    { MEMBER(type, begin), .second = offsetof(type, end), .second_kind = STORED_AS(type, end) }
+#define INTO(...)                           \
+    .members = (const an_option_member[]) { \
+        __VA_ARGS__, {                      \
+            .in = NULL                      \
+        }                                   \
+    }
+
 const an_option an_options[] = {
-#define OPTION(path_, kind_, of_, default_, words_, limits_, help_) \
-    {.path = path_,                                                 \
-     .kind = AN_OPTION_##kind_,                                     \
-     .of = of_,                                                     \
-     .default_value = default_,                                     \
-     .words = words_,                                               \
-     .help = help_,                                                 \
-     limits_},
+#define OPTION(path_, kind_, of_, default_, words_, limits_, resume_, members_, help_) \
+    {.path = path_,                                                                    \
+     .kind = AN_OPTION_##kind_,                                                        \
+     .of = of_,                                                                        \
+     .default_value = default_,                                                        \
+     .words = words_,                                                                  \
+     .help = help_,                                                                    \
+     limits_,                                                                          \
+     resume_,                                                                          \
+     members_},
 #include "config/options.def"
 #undef OPTION
 };

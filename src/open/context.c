@@ -9,13 +9,6 @@
 #include "base/structs.h"
 #include "open/open.h"
 
-/* AN_ISA_AUTO: the config leaves it to the machine. */
-static an_isa isa_of_config(const an_config *config) {
-    for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
-        if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) return (an_isa)isa;
-    return AN_ISA_AUTO;
-}
-
 /* The instructions that a run began with are kept for ever; AUTO where there is none to carry on, or
  * this machine has them not. */
 static an_isa isa_of_run(an_context *ctx, an_config *config, const an_open_options *open) {
@@ -36,24 +29,16 @@ static an_isa isa_of_run(an_context *ctx, an_config *config, const an_open_optio
     return found;
 }
 
-/* 0: the config leaves it to the machine. */
-static an_status get_threads(an_config *config, int *threads) {
-    int64_t count = 0;
-    an_status status = AN_OK;
-    if (!an_config_is(config, "ranks.threads", "auto")) status = an_config_count(config, "ranks.threads", &count);
-    *threads = (int)count;
-    return status;
-}
-
-/* What the config says of threads and of memory that ranks share. */
-static an_status get_ranks(an_config *config, int *threads, bool *shares) {
-    const an_status status = get_threads(config, threads);
-    return status == AN_OK ? an_config_bool(config, "ranks.shared_memory", shares) : status;
+/* What the config says of threads (0: it leaves them to the machine), of memory that ranks share, and of the
+ * instruction set (AUTO: the same). */
+static an_status get_options(const an_config *config, an_context_options *options) {
+    an_context_options_init(options, sizeof *options);
+    return an_config_fill(config, "", an_context_options, options);
 }
 
 /* The instructions that the run began with, as rank 0 finds them in its folder. */
-static an_status get_isa(an_context *ctx, an_config *config, const an_open_options *open, an_isa *isa) {
-    int64_t found = isa_of_config(config);
+static an_status find_isa(an_context *ctx, an_config *config, const an_open_options *open, an_isa *isa) {
+    int64_t found = *isa;
     if (found == AN_ISA_AUTO && an_rank(ctx) == 0) found = isa_of_run(ctx, config, open);
     AN_TRY_RETURN(an_broadcast(ctx, &found, 1, AN_DTYPE_I64, 0));
     *isa = found > AN_ISA_AUTO && found <= AN_ISA_AMX ? (an_isa)found : AN_ISA_AUTO;
@@ -66,14 +51,11 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
                                          const an_open_options *open) {
     AN_GUARD;
     AN_NEED_IN(NULL, options, config_options);
-    an_context_options alone, own;
+    an_context_options alone, own, said;
     an_context *ctx = NULL;
     AN_TRY_RETURN(an_context_options_read(NULL, &own, options));
     an_context_options_init(&alone, sizeof alone);
     an_config *config = NULL;
-    int threads = 0;
-    bool shares = true;
-    an_isa isa = AN_ISA_AUTO;
     alone.threads = 1;
     alone.allocator = own.allocator;
     alone.communicator = own.communicator;
@@ -81,12 +63,12 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
     if (status != AN_OK) return status;
     ctx->adds_later = true;
     status = an_config_read(&config, ctx, config_options);
-    if (status == AN_OK) status = an_ranks_agree(ctx, get_ranks(config, &threads, &shares));
-    if (status == AN_OK) status = get_isa(ctx, config, open, &isa);
+    if (status == AN_OK) status = an_ranks_agree(ctx, get_options(config, &said));
+    if (status == AN_OK) status = find_isa(ctx, config, open, &said.isa);
     if (status == AN_OK) {
-        if (own.threads == 0) own.threads = threads;
-        own.shares_memory = own.shares_memory && shares;
-        if (own.isa == AN_ISA_AUTO) own.isa = isa;
+        if (own.threads == 0) own.threads = said.threads;
+        own.shares_memory = own.shares_memory && said.shares_memory;
+        if (own.isa == AN_ISA_AUTO) own.isa = said.isa;
         status = an_context_options_write(NULL, options, &own);
     } else {
         status = AN_ERROR(NULL, status, "%s", an_last_error(ctx));
@@ -98,19 +80,18 @@ an_status an_context_options_from_config(an_context_options *options, const an_c
 
 an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose) {
     static const char remedy[] = "create it with the options from an_context_options_from_config, or set";
-    const an_isa isa = isa_of_config(config);
-    int threads = 0;
-    bool shares = true;
-    AN_TRY_RETURN(get_ranks(config, &threads, &shares));
-    if (an_ranks(ctx) > 1 && ctx->shares_memory && !shares)
+    an_context_options said;
+    AN_TRY_RETURN(get_options(config, &said));
+    const an_isa isa = said.isa;
+    if (an_ranks(ctx) > 1 && ctx->shares_memory && !said.shares_memory)
         return AN_ERROR(
             ctx, AN_ERR_ARGUMENT,
             "%s: ranks.shared_memory is off, but the context has shares_memory; %s ranks.shared_memory to on",
             an_config_place(config, "ranks.shared_memory"), remedy);
-    if (threads != 0 && threads != an_context_threads(ctx))
+    if (said.threads != 0 && said.threads != an_context_threads(ctx))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: ranks.threads is %d, but the context has %d; %s ranks.threads to auto",
-                        an_config_place(config, "ranks.threads"), threads, an_context_threads(ctx), remedy);
+                        an_config_place(config, "ranks.threads"), said.threads, an_context_threads(ctx), remedy);
     if (purpose != AN_OPEN_PLAIN && isa != AN_ISA_AUTO && isa != an_context_isa(ctx))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: run.isa is %s, but the context has %s; %s run.isa to auto",
                         an_config_place(config, "run.isa"), an_isa_name(isa), an_isa_name(an_context_isa(ctx)), remedy);

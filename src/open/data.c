@@ -13,19 +13,16 @@ typedef struct {
     const char *path;
 } opening;
 
-static an_status get_part(const opening *o, double *begin, double *end) {
-    return an_config_range(o->config, AN_KEY(o->path, "part"), begin, end);
-}
+/* The members of a source that the config names. */
+#define FILL(type, source) an_config_fill(o->config, o->path, type, source)
 
 static an_status get_context(const opening *o, int64_t *context) {
     return an_open_context(o->config, o->ctx, o->path, context);
 }
 
-static an_status get_flat(const opening *o, bool *flat) {
-    const an_key key = an_key_join(o->path, "flat");
-    if (!an_config_is(o->config, key.text, "auto")) return an_config_bool(o->config, key.text, flat);
-    *flat = an_config_is(o->config, "model.type", "mlp");
-    return AN_OK;
+/* Images for an mlp are rows, unless the config says otherwise. */
+static bool usual_flat(const opening *o) {
+    return an_config_is(o->config, "model.type", "mlp");
 }
 
 /* A dataset whose names of classes this one must number as it does; NULL: there is none. */
@@ -39,12 +36,8 @@ static an_status open_idx(const opening *o) {
     an_context *ctx = o->ctx;
     an_idx_source s;
     an_idx_source_init(&s, sizeof s);
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.inputs));
-    if (an_config_origin_of(o->config, AN_KEY(o->path, "labels")) != AN_ORIGIN_NONE)
-        AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "labels"), &s.targets));
-    AN_TRY_RETURN(get_flat(o, &s.flat));
-    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    s.flat = usual_flat(o);
+    AN_TRY_RETURN(FILL(an_idx_source, &s));
     return an_dataset_create_idx(o->dataset, ctx, &s);
 }
 
@@ -53,77 +46,27 @@ static an_status open_images(const opening *o) {
     an_context *ctx = o->ctx;
     an_images_source s;
     an_images_source_init(&s, sizeof s);
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
-    AN_TRY_RETURN(get_flat(o, &s.flat));
-    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
-    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "height"), &s.height));
-    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "width"), &s.width));
-    s.channels = an_config_is(o->config, AN_KEY(o->path, "channels"), "1")   ? 1
-                 : an_config_is(o->config, AN_KEY(o->path, "channels"), "3") ? 3
-                                                                             : 0;
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    s.flat = usual_flat(o);
+    AN_TRY_RETURN(FILL(an_images_source, &s));
     s.like = named_classes(o);
     AN_TRY_RETURN(an_dataset_create_images(o->dataset, ctx, &s));
     if (!*o->vocabulary) *o->vocabulary = *o->dataset;
     return AN_OK;
 }
 
-enum { MOST_COLUMNS = 4096 };
-
 static bool evaluates(const opening *o) {
     return !strncmp(o->path, "data.eval", strlen("data.eval"));
 }
 
-static an_status get_columns(const opening *o, const char *key, const char **names, int *count) {
-    an_context *ctx = o->ctx;
-    const an_key joined = an_key_join(o->path, key);
-    const char *path = joined.text;
-    *count = 0;
-    if (an_config_is(o->config, path, "auto")) return AN_OK;
-    const int size = an_config_size(o->config, path);
-    if (size > MOST_COLUMNS)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d columns are named; at most %d are possible",
-                        an_config_place(o->config, path), size, MOST_COLUMNS);
-    for (; *count < size; ++*count) {
-        char element[AN_PATH_TEXT + 16];
-        snprintf(element, sizeof element, "%s[%d]", path, *count);
-        AN_TRY_RETURN(an_config_string(o->config, element, &names[*count]));
-    }
-    return AN_OK;
-}
-
-static void get_notations(const opening *o, an_csv_source *s) {
-    static const char *const numbers[] = {[AN_CSV_NUMBERS_PLAIN] = "plain",
-                                          [AN_CSV_NUMBERS_AUTO] = "auto",
-                                          [AN_CSV_NUMBERS_POINT] = "point",
-                                          [AN_CSV_NUMBERS_COMMA] = "comma"};
-    static const char *const dates[] = {[AN_CSV_DATES_TEXT] = "text",
-                                        [AN_CSV_DATES_AUTO] = "auto",
-                                        [AN_CSV_DATES_DAY_FIRST] = "day_first",
-                                        [AN_CSV_DATES_MONTH_FIRST] = "month_first"};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (an_config_is(o->config, AN_KEY(o->path, "numbers"), numbers[i])) s->numbers = (an_csv_numbers)i;
-    for (size_t i = 0; i < sizeof dates / sizeof *dates; i++)
-        if (an_config_is(o->config, AN_KEY(o->path, "dates"), dates[i])) s->dates = (an_csv_dates)i;
-}
-
 /* What cells that are no numbers become. What evaluates is numbered as what was trained on. */
 static an_status get_cells(const opening *o, an_csv_source *s) {
-    static const char *const methods[] = {[AN_CSV_MISSING_REFUSE] = "error",
-                                          [AN_CSV_MISSING_DROP] = "drop",
-                                          [AN_CSV_MISSING_MEAN] = "mean",
-                                          [AN_CSV_MISSING_CONSTANT] = "constant"};
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (an_config_is(o->config, "data.missing.method", methods[i])) s->missing = (an_csv_missing)i;
+    an_context *ctx = o->ctx;
+    AN_TRY_RETURN(an_config_fill(o->config, "data.missing", an_csv_source, s));
     /* A model that embeds categories takes them as onehot does. */
     if (!an_config_is(o->config, AN_KEY(o->path, "categories"), "off")) s->categories = AN_CSV_CATEGORIES_ONE_HOT;
-    get_notations(o, s);
     s->group = an_open_group(o->config);
-    const an_status status = an_open_weights_column(o->config, &s->weights);
-    if (status != AN_OK) return status;
     s->encoding = *o->vocabulary ? an_dataset_encoding(*o->vocabulary) : NULL;
-    return s->missing == AN_CSV_MISSING_CONSTANT ? an_config_real(o->config, "data.missing.value", &s->constant)
-                                                 : AN_OK;
+    return an_open_weights_column(o->config, &s->weights);
 }
 
 /* The name of one array; NULL where it is left open. */
@@ -143,30 +86,27 @@ static an_status open_npy(const opening *o) {
     an_context *ctx = o->ctx;
     an_npy_source s;
     an_npy_source_init(&s, sizeof s);
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
-    if (an_config_origin_of(o->config, AN_KEY(o->path, "labels")) != AN_ORIGIN_NONE)
-        AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "labels"), &s.labels));
+    s.flat = usual_flat(o);
+    AN_TRY_RETURN(FILL(an_npy_source, &s));
     AN_TRY_RETURN(get_array_name(o, "inputs", &s.inputs));
     AN_TRY_RETURN(get_array_name(o, "targets", &s.targets));
-    AN_TRY_RETURN(get_flat(o, &s.flat));
     AN_TRY_RETURN(an_open_weights_column(o->config, &s.weights));
     s.weights_optional = evaluates(o);
     s.channel = an_config_is(o->config, "model.type", "cnn");
-    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "scaled"), &s.scaled));
-    s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     return an_dataset_create_npy(o->dataset, ctx, &s);
 }
 
-/* One path, or a list of them, in its order. */
-static an_status get_paths(const opening *o, const char **paths, an_csv_source *s) {
+enum { MOST_FILES = 4096 };
+
+/* A list of paths, in its order. */
+static an_status get_paths(const opening *o, const char *paths[MOST_FILES], an_csv_source *s) {
     an_context *ctx = o->ctx;
     const an_key key = an_key_join(o->path, "path");
     const int size = an_config_size(o->config, key.text);
-    if (size == 0) return an_config_path(o->config, key.text, &s->path);
-    if (size > MOST_COLUMNS)
+    if (size == 0) return AN_OK;
+    if (size > MOST_FILES)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d files are listed; at most %d are possible, so use a pattern",
-                        an_config_place(o->config, key.text), size, MOST_COLUMNS);
+                        an_config_place(o->config, key.text), size, MOST_FILES);
     s->paths = paths;
     for (; s->path_count < size; s->path_count++) {
         char element[AN_PATH_TEXT + 16];
@@ -176,45 +116,35 @@ static an_status get_paths(const opening *o, const char **paths, an_csv_source *
     return AN_OK;
 }
 
-static an_status read_csv(const opening *o, const char **inputs, const char **targets, const char **paths) {
+static an_status read_csv(const opening *o, const char *paths[MOST_FILES]) {
     an_context *ctx = o->ctx;
     an_csv_source s;
     an_csv_source_init(&s, sizeof s);
-    bool header;
-    const char *delimiter;
     AN_TRY_RETURN(get_paths(o, paths, &s));
-    AN_TRY_RETURN(get_columns(o, "inputs", inputs, &s.input_count));
-    AN_TRY_RETURN(get_columns(o, "targets", targets, &s.target_count));
-    s.inputs = inputs;
-    s.targets = targets;
-    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "classes"), &s.classes));
-    if (!an_config_is(o->config, AN_KEY(o->path, "header"), "auto")) {
-        AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "header"), &header));
-        s.header = header ? AN_CSV_HEADER_YES : AN_CSV_HEADER_NO;
-    }
-    AN_TRY_RETURN(an_config_string(o->config, AN_KEY(o->path, "delimiter"), &delimiter));
-    s.delimiter = delimiter[0];
-    s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    AN_TRY_RETURN(FILL(an_csv_source, &s));
     AN_TRY_RETURN(get_cells(o, &s));
     AN_TRY_RETURN(an_dataset_create_csv(o->dataset, ctx, &s));
     if (!*o->vocabulary) *o->vocabulary = *o->dataset;
     return AN_OK;
 }
 
-static an_status read_jsonl(const opening *o, const char **inputs, const char **targets, const char **paths) {
-    (void)paths;
+static an_status open_csv(const opening *o) {
+    an_status status;
+    an_context *ctx = o->ctx;
+    const char **paths = NULL;
+    AN_TRY(an_alloc(ctx, (void **)&paths, MOST_FILES, sizeof *paths));
+    AN_TRY(read_csv(o, paths));
+    status = AN_OK;
+fail:
+    an_release(ctx, (void **)&paths, MOST_FILES, sizeof *paths);
+    return status;
+}
+
+static an_status open_jsonl(const opening *o) {
     an_context *ctx = o->ctx;
     an_jsonl_source s;
     an_jsonl_source_init(&s, sizeof s);
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
-    AN_TRY_RETURN(get_columns(o, "inputs", inputs, &s.input_count));
-    AN_TRY_RETURN(get_columns(o, "targets", targets, &s.target_count));
-    s.inputs = inputs;
-    s.targets = targets;
-    AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "classes"), &s.classes));
-    s.dtype = an_config_is(o->config, AN_KEY(o->path, "dtype"), "f64") ? AN_DTYPE_F64 : AN_DTYPE_F32;
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    AN_TRY_RETURN(FILL(an_jsonl_source, &s));
     AN_TRY_RETURN(an_open_weights_column(o->config, &s.weights));
     s.weights_optional = evaluates(o);
     s.like = named_classes(o);
@@ -223,36 +153,12 @@ static an_status read_jsonl(const opening *o, const char **inputs, const char **
     return AN_OK;
 }
 
-/* With memory for names of columns and files. */
-static an_status open_columns(const opening *o, an_status (*read)(const opening *o, const char **inputs,
-                                                                  const char **targets, const char **paths)) {
-    an_status status;
-    an_context *ctx = o->ctx;
-    const char **names = NULL;
-    AN_TRY(an_alloc(ctx, (void **)&names, 3 * MOST_COLUMNS, sizeof *names));
-    AN_TRY(read(o, names, names + MOST_COLUMNS, names + 2 * (size_t)MOST_COLUMNS));
-    status = AN_OK;
-fail:
-    an_release(ctx, (void **)&names, 3 * MOST_COLUMNS, sizeof *names);
-    return status;
-}
-
-static an_status open_csv(const opening *o) {
-    return open_columns(o, read_csv);
-}
-
-static an_status open_jsonl(const opening *o) {
-    return open_columns(o, read_jsonl);
-}
-
 static an_status open_text(const opening *o) {
     an_context *ctx = o->ctx;
     an_text_source s;
     an_text_source_init(&s, sizeof s);
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
-    s.tokens = an_config_is(o->config, AN_KEY(o->path, "tokens"), "chars") ? AN_TEXT_CHARACTERS : AN_TEXT_BYTES;
+    AN_TRY_RETURN(FILL(an_text_source, &s));
     AN_TRY_RETURN(get_context(o, &s.context));
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
     if (s.tokens != AN_TEXT_CHARACTERS) return an_dataset_create_text(o->dataset, ctx, &s);
     /* What evaluates must number characters as what was trained on: those of another file may be
      * others, in another order. */
@@ -262,12 +168,12 @@ static an_status open_text(const opening *o) {
     return AN_OK;
 }
 
-static an_status get_documents(const opening *o, bool *documents, bool *ignore_borders) {
+/* Documents that are joined have no borders. */
+static an_status ignores_borders(const opening *o, bool documents, bool *ignores) {
     an_context *ctx = o->ctx;
     bool border_targets;
     AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "border_targets"), &border_targets));
-    *documents = an_config_is(o->config, AN_KEY(o->path, "documents"), "apart");
-    *ignore_borders = *documents && !border_targets;
+    *ignores = documents && !border_targets;
     return AN_OK;
 }
 
@@ -275,16 +181,9 @@ static an_status open_tokens(const opening *o) {
     an_context *ctx = o->ctx;
     an_token_source s;
     an_token_source_init(&s, sizeof s);
-    int64_t end_token = 0;
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.path));
-    if (an_config_is(o->config, AN_KEY(o->path, "format"), "u16")) s.format = AN_TOKENS_U16;
-    if (an_config_is(o->config, AN_KEY(o->path, "format"), "u32")) s.format = AN_TOKENS_U32;
+    AN_TRY_RETURN(FILL(an_token_source, &s));
     AN_TRY_RETURN(get_context(o, &s.context));
-    AN_TRY_RETURN(get_documents(o, &s.documents, &s.ignore_borders));
-    if (an_config_origin_of(o->config, AN_KEY(o->path, "end_token")) != AN_ORIGIN_NONE)
-        AN_TRY_RETURN(an_config_count(o->config, AN_KEY(o->path, "end_token"), &end_token));
-    s.end_token = (int32_t)end_token;
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    AN_TRY_RETURN(ignores_borders(o, s.documents, &s.ignore_borders));
     return an_dataset_create_tokens(o->dataset, ctx, &s);
 }
 
@@ -292,10 +191,9 @@ static an_status open_megatron(const opening *o) {
     an_context *ctx = o->ctx;
     an_megatron_source s;
     an_megatron_source_init(&s, sizeof s);
-    AN_TRY_RETURN(an_config_path(o->config, AN_KEY(o->path, "path"), &s.prefix));
+    AN_TRY_RETURN(FILL(an_megatron_source, &s));
     AN_TRY_RETURN(get_context(o, &s.context));
-    AN_TRY_RETURN(get_documents(o, &s.documents, &s.ignore_borders));
-    AN_TRY_RETURN(get_part(o, &s.begin, &s.end));
+    AN_TRY_RETURN(ignores_borders(o, s.documents, &s.ignore_borders));
     return an_dataset_create_megatron(o->dataset, ctx, &s);
 }
 
@@ -321,7 +219,7 @@ static an_status open_parts(const opening *o, const char *key, an_mixture_source
         AN_TRY_RETURN(an_config_real(o->config, AN_KEY(part, "weight"), &weights[i]));
         AN_TRY_RETURN(an_open_data(&parts[i], o->vocabulary, o->config, ctx, part));
     }
-    AN_TRY_RETURN(an_open_count(o->config, AN_KEY(o->path, "count"), &s->count));
+    AN_TRY_RETURN(FILL(an_mixture_source, s));
     s->sources = parts;
     s->weights = weights;
     s->owns = true;

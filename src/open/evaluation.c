@@ -36,15 +36,8 @@ static an_status get_details(an_config *config, an_context *ctx, an_trainer_opti
 }
 
 an_status an_open_evaluation(an_config *config, an_context *ctx, uint32_t details, an_trainer_options *options) {
-    an_trainer_options *t = options;
-    t->details = details;
-    AN_TRY_RETURN(get_details(config, ctx, t));
-    t->norms = an_config_is(config, "log.grad_norms", "block")       ? AN_NORMS_BLOCK
-               : an_config_is(config, "log.grad_norms", "parameter") ? AN_NORMS_PARAMETER
-                                                                     : AN_NORMS_GLOBAL;
-    AN_TRY_RETURN(an_open_count(config, "eval.micro", &t->evaluation_micro));
-    if (an_config_is(config, "eval.samples", "all")) return AN_OK;
-    return an_config_count(config, "eval.samples", &t->evaluation_samples);
+    options->details = details;
+    return get_details(config, ctx, options);
 }
 
 an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *trainer) {

@@ -20,12 +20,8 @@ an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) 
     if (has_type) AN_TRY(an_config_string(config, "model.type", &o.model_type));
     snprintf(place, sizeof place, "%s: %s", an_config_place(config, from), own ? from : "model.init");
     o.place = place;
-    o.weights = an_config_is(config, "model.init.weights", "raw")   ? AN_MODEL_WEIGHTS_RAW
-                : an_config_is(config, "model.init.weights", "ema") ? AN_MODEL_WEIGHTS_AVERAGE
-                                                                    : AN_MODEL_WEIGHTS_AUTO;
+    AN_TRY(an_config_fill(config, "model.init", an_init_options, &o));
     o.new_heads = own;
-    o.accepts_missing = an_config_is(config, "model.init.missing", "init");
-    o.accepts_unexpected = an_config_is(config, "model.init.unexpected", "ignore");
     AN_TRY(an_alloc(ctx, (void **)&renames, (size_t)count, sizeof *renames));
     for (int i = 0; i < count; i++) AN_TRY(an_config_entry(config, rename, i, &renames[i].pattern, &renames[i].text));
     o.rename_count = count;

@@ -9,8 +9,6 @@
 #include "anneal/pretrained.h"
 #include "open/open.h"
 
-enum { MOST_LAYERS = 256 };
-
 typedef an_model_opening opening;
 
 static an_status find_fields(opening *o) {
@@ -26,24 +24,6 @@ static an_status find_fields(opening *o) {
         if (field.target) o->targets = field;
     }
     return AN_OK;
-}
-
-static an_status get_layers(const opening *o, const char *key, int64_t *layers, int *count) {
-    an_context *ctx = o->ctx;
-    AN_TRY_RETURN(an_config_counts(o->config, key, MOST_LAYERS, layers, count));
-    if (*count <= MOST_LAYERS) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d layers are listed; at most %d are possible",
-                    an_config_place(o->config, key), *count, MOST_LAYERS);
-}
-
-static an_activation get_activation(const opening *o) {
-    static const char *const names[] = {[AN_ACTIVATION_RELU] = "relu",
-                                        [AN_ACTIVATION_GELU] = "gelu",
-                                        [AN_ACTIVATION_TANH] = "tanh",
-                                        [AN_ACTIVATION_SILU] = "silu"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (an_config_is(o->config, "model.activation", names[i])) return (an_activation)i;
-    return AN_ACTIVATION_RELU;
 }
 
 /* Only data says what is left open. */
@@ -62,7 +42,6 @@ static an_status open_mlp(opening *o) {
     static const char *const sizes[] = {"model.inputs", "model.outputs"};
     an_mlp_options m;
     an_mlp_options_init(&m, sizeof m);
-    int64_t hidden[MOST_LAYERS];
     m.dtype = o->dtype;
     AN_TRY_RETURN(an_open_loss_kind(o, &m.loss));
     AN_TRY_RETURN(expect_sizes(o, sizes, 2));
@@ -70,13 +49,7 @@ static an_status open_mlp(opening *o) {
     if (an_config_is(o->config, "model.outputs", "auto") && m.loss == AN_LOSS_CROSS_ENTROPY)
         AN_TRY_RETURN(an_open_classes(o));
     m.outputs = m.loss == AN_LOSS_CROSS_ENTROPY ? o->classes : an_open_elements(&o->targets);
-    AN_TRY_RETURN(an_open_count(o->config, "model.inputs", &m.inputs));
-    AN_TRY_RETURN(an_open_count(o->config, "model.outputs", &m.outputs));
-    AN_TRY_RETURN(get_layers(o, "model.hidden", hidden, &m.hidden_count));
-    m.hidden = hidden;
-    m.activation = get_activation(o);
-    AN_TRY_RETURN(an_config_bool(o->config, "model.batch_norm", &m.batch_norm));
-    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    AN_TRY_RETURN(an_config_fill(o->config, "model", an_mlp_options, &m));
     m.normalize_inputs = an_open_normalizes(o->config, "data.normalize.inputs");
     m.normalize_targets = an_open_normalizes(o->config, "data.normalize.targets");
     an_embedded_column embedded[AN_OPEN_MOST_EMBEDDED];
@@ -90,7 +63,6 @@ static an_status open_cnn(opening *o) {
     static const char *const sizes[] = {"model.channels", "model.height", "model.width", "model.classes"};
     an_cnn_options m;
     an_cnn_options_init(&m, sizeof m);
-    int64_t filters[MOST_LAYERS];
     AN_TRY_RETURN(expect_sizes(o, sizes, 4));
     if (o->inputs.ndims == 3) {
         m.channels = o->inputs.dims[0];
@@ -100,16 +72,7 @@ static an_status open_cnn(opening *o) {
     m.dtype = o->dtype;
     if (an_config_is(o->config, "model.classes", "auto")) AN_TRY_RETURN(an_open_classes(o));
     m.classes = o->classes;
-    AN_TRY_RETURN(an_open_count(o->config, "model.channels", &m.channels));
-    AN_TRY_RETURN(an_open_count(o->config, "model.height", &m.height));
-    AN_TRY_RETURN(an_open_count(o->config, "model.width", &m.width));
-    AN_TRY_RETURN(an_open_count(o->config, "model.classes", &m.classes));
-    AN_TRY_RETURN(get_layers(o, "model.filters", filters, &m.filter_count));
-    m.filters = filters;
-    AN_TRY_RETURN(an_config_count(o->config, "model.hidden", &m.hidden));
-    m.activation = get_activation(o);
-    AN_TRY_RETURN(an_config_bool(o->config, "model.batch_norm", &m.batch_norm));
-    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
+    AN_TRY_RETURN(an_config_fill(o->config, "model", an_cnn_options, &m));
     m.normalize_inputs = an_open_normalizes(o->config, "data.normalize.inputs");
     return an_model_cnn(o->graph, ctx, &m);
 }
@@ -136,11 +99,10 @@ fail:
     return status;
 }
 
-/* Token files do not say how many tokens there are. */
-static an_status get_vocabulary(const opening *o, int64_t *vocabulary) {
+/* Unless the config says it. Token files do not say how many tokens there are. */
+static an_status find_vocabulary(const opening *o, int64_t *vocabulary) {
     an_context *ctx = o->ctx;
-    if (!an_config_is(o->config, "model.vocabulary", "auto"))
-        return an_config_count(o->config, "model.vocabulary", vocabulary);
+    if (!an_config_is(o->config, "model.vocabulary", "auto")) return AN_OK;
     *vocabulary = 0;
     if (o->dataset) AN_TRY_RETURN(an_dataset_vocabulary(o->dataset, vocabulary));
     if (*vocabulary == 0) *vocabulary = o->inputs.limit; /* a tokenizer says it */
@@ -157,12 +119,8 @@ static an_status open_gpt2(opening *o) {
     an_gpt2_options m;
     an_gpt2_options_init(&m, sizeof m);
     m.dtype = o->dtype;
-    AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
-    AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));
-    AN_TRY_RETURN(an_config_count(o->config, "model.width", &m.width));
-    AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
-    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
-    AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
+    AN_TRY_RETURN(an_config_fill(o->config, "model", an_gpt2_options, &m));
+    AN_TRY_RETURN(find_vocabulary(o, &m.vocabulary));
     m.documents = an_open_keeps_documents_apart(o);
     return an_model_gpt2(o->graph, ctx, &m);
 }
@@ -173,44 +131,27 @@ static an_status open_llama(opening *o) {
     an_llama_options m;
     an_llama_options_init(&m, sizeof m);
     m.dtype = o->dtype;
-    AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
-    AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));
-    AN_TRY_RETURN(an_config_count(o->config, "model.width", &m.width));
-    AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
-    m.kv_heads = m.heads;
-    m.hidden = (m.width * 8 / 3 + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
-    AN_TRY_RETURN(an_open_count(o->config, "model.kv_heads", &m.kv_heads));
-    AN_TRY_RETURN(an_open_count(o->config, "model.hidden", &m.hidden));
-    AN_TRY_RETURN(an_config_real(o->config, "model.rotary_base", &m.rotary_base));
-    AN_TRY_RETURN(an_config_real(o->config, "model.epsilon", &m.epsilon));
-    AN_TRY_RETURN(an_config_bool(o->config, "model.tied", &m.tied));
-    AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
+    AN_TRY_RETURN(an_config_fill(o->config, "model", an_llama_options, &m));
+    if (an_config_is(o->config, "model.kv_heads", "auto")) m.kv_heads = m.heads;
+    if (an_config_is(o->config, "model.hidden", "auto"))
+        m.hidden = (m.width * 8 / 3 + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+    AN_TRY_RETURN(find_vocabulary(o, &m.vocabulary));
     m.documents = an_open_keeps_documents_apart(o);
     return an_model_llama(o->graph, ctx, &m);
 }
 
 static an_status open_bert(opening *o) {
-    static const char *const poolings[] = {
-        [AN_BERT_POOLING_POOLER] = "pooler", [AN_BERT_POOLING_MEAN] = "mean", [AN_BERT_POOLING_FIRST] = "first"};
     an_context *ctx = o->ctx;
     an_bert_options m;
     an_bert_options_init(&m, sizeof m);
     m.dtype = o->dtype;
-    AN_TRY_RETURN(an_config_count(o->config, "model.layers", &m.layers));
-    AN_TRY_RETURN(an_config_count(o->config, "model.heads", &m.heads));
-    AN_TRY_RETURN(an_config_count(o->config, "model.width", &m.width));
-    AN_TRY_RETURN(an_config_count(o->config, "model.context", &m.context));
-    AN_TRY_RETURN(an_config_count(o->config, "model.token_types", &m.token_types));
-    AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &m.dropout));
-    AN_TRY_RETURN(an_config_real(o->config, "model.epsilon", &m.epsilon));
-    m.hidden = 4 * m.width;
-    AN_TRY_RETURN(an_open_count(o->config, "model.hidden", &m.hidden));
-    AN_TRY_RETURN(get_vocabulary(o, &m.vocabulary));
-    if (an_config_is(o->config, "model.classes", "auto")) AN_TRY_RETURN(an_open_classes(o));
-    m.classes = o->classes;
-    AN_TRY_RETURN(an_open_count(o->config, "model.classes", &m.classes));
-    for (size_t i = 0; i < sizeof poolings / sizeof *poolings; i++)
-        if (an_config_is(o->config, "model.pooling", poolings[i])) m.pooling = (an_bert_pooling)i;
+    AN_TRY_RETURN(an_config_fill(o->config, "model", an_bert_options, &m));
+    if (an_config_is(o->config, "model.hidden", "auto")) m.hidden = 4 * m.width;
+    AN_TRY_RETURN(find_vocabulary(o, &m.vocabulary));
+    if (an_config_is(o->config, "model.classes", "auto")) {
+        AN_TRY_RETURN(an_open_classes(o));
+        m.classes = o->classes;
+    }
     return an_model_bert(o->graph, ctx, &m);
 }
 

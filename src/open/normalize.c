@@ -9,19 +9,13 @@ bool an_open_normalizes(an_config *config, const char *path) {
     return an_config_origin_of(config, path) != AN_ORIGIN_NONE && !an_config_is(config, path, "off");
 }
 
-static an_scaling scaling_of(an_config *config, const char *path) {
-    return an_config_is(config, path, "range") ? AN_SCALING_RANGE : AN_SCALING_STANDARD;
-}
-
 an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams, bool resumes) {
     an_normalize_options n;
     an_normalize_options_init(&n, sizeof n);
     if (!(an_open_normalizes(config, inputs) || an_open_normalizes(config, targets))) return AN_OK;
     n.running = an_config_is(config, "data.normalize.fit", "running");
     if (!n.running && (streams || resumes)) return AN_OK;
-    if (!n.running) AN_TRY_RETURN(an_config_count(config, "data.normalize.fit", &n.samples));
-    n.input_scaling = scaling_of(config, inputs);
-    n.target_scaling = scaling_of(config, targets);
+    AN_TRY_RETURN(an_config_fill(config, "data.normalize", an_normalize_options, &n));
     const an_status status = an_trainer_normalize(trainer, &n);
     if (status == AN_OK) return AN_OK;
     return AN_ERROR(ctx, status, "%s: data.normalize: %s", an_config_place(config, "data.normalize"),

@@ -79,36 +79,17 @@ static an_status get_run_length(opening *o) {
     return get_steps(o, "run.epochs", 0, &o->steps); /* a stream has none: it may go on for ever */
 }
 
-/* ---- ranks ---- */
-
-static an_status get_sharding(opening *o) {
-    static const char *const names[] = {
-        [AN_SHARD_NONE] = "none", [AN_SHARD_OPTIMIZER] = "optimizer", [AN_SHARD_GRADIENTS] = "gradients",
-        [AN_SHARD_FULL] = "full", [AN_SHARD_HYBRID] = "hybrid",       [AN_SHARD_AUTO] = "auto"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (names[i] && an_config_is(o->config, "ranks.shard", names[i])) o->options.shard = (an_shard)i;
-    if (an_config_is(o->config, "ranks.accumulate", "on")) o->options.accumulate = AN_ACCUMULATE_ON;
-    if (an_config_is(o->config, "ranks.accumulate", "off")) o->options.accumulate = AN_ACCUMULATE_OFF;
-    return an_config_is(o->config, "ranks.unit.min_elements", "blocks")
-               ? AN_OK
-               : an_config_count(o->config, "ranks.unit.min_elements", &o->options.min_elements);
-}
-
 /* ---- batch ---- */
 
 static an_status get_batch(opening *o) {
     an_context *ctx = o->ctx;
     an_batch_options *b = &o->batch;
     b->leaves = o->resume ? an_resume_leaves(o->resume)
-                          : 0; /* auto is settled once, when the run begins (train/default_leaves.h) */
-    const bool accumulates = an_config_origin_of(o->config, "batch.accumulate") != AN_ORIGIN_NONE;
-    if (!accumulates || an_config_origin_of(o->config, "batch.global") > AN_ORIGIN_DEFAULT)
-        AN_TRY_RETURN(an_config_count(o->config, "batch.global", &b->global));
-    AN_TRY_RETURN(an_open_count(o->config, "batch.micro", &b->micro));
-    AN_TRY_RETURN(an_open_count(o->config, "batch.leaves", &b->leaves));
-    AN_TRY_RETURN(get_sharding(o));
-    AN_TRY_RETURN(an_config_bool(o->config, "data.drop_last", &b->drop_last));
-    if (!accumulates) return AN_OK;
+                          : 0;       /* auto is settled once, when the run begins (train/default_leaves.h) */
+    const int64_t usual = b->global; /* what the struct has if the config does not say it */
+    AN_TRY_RETURN(an_config_fill(o->config, "", an_batch_options, b));
+    if (an_config_origin_of(o->config, "batch.accumulate") == AN_ORIGIN_NONE) return AN_OK;
+    if (an_config_origin_of(o->config, "batch.global") == AN_ORIGIN_DEFAULT) b->global = usual;
     const int entries = an_config_size(o->config, "batch.accumulate");
     if (entries == 0) return an_config_count(o->config, "batch.accumulate", &b->accumulate);
     for (int i = 0; i < entries && i < MOST_ENTRIES; i++) {
@@ -134,11 +115,7 @@ static an_status get_rules(opening *o) {
         an_group_rule *rule = &o->rules[i];
         snprintf(path, sizeof path, "optimizer.groups[%d]", i);
         an_group_rule_init(rule, sizeof *rule);
-        AN_TRY_RETURN(an_config_string(o->config, AN_KEY(path, "match"), &rule->match));
-        AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "lr_scale"), &rule->lr_scale));
-        AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(path, "freeze"), &rule->freeze));
-        if (an_config_origin_of(o->config, AN_KEY(path, "weight_decay")) != AN_ORIGIN_NONE)
-            AN_TRY_RETURN(an_config_real(o->config, AN_KEY(path, "weight_decay"), &rule->weight_decay));
+        AN_TRY_RETURN(an_config_fill(o->config, path, an_group_rule, rule));
     }
     o->groups.rules = o->rules;
     o->groups.rule_count = count;
@@ -146,39 +123,18 @@ static an_status get_rules(opening *o) {
 }
 
 /* An optimizer of the program's has defaults of its own, which the config calls auto. */
-static an_status get_betas(const opening *o, an_optimizer_options *p) {
+static an_status get_optimizer(opening *o) {
     an_context *ctx = o->ctx;
     double betas[2] = {0, 0};
     int count;
-    if (an_config_origin_of(o->config, "optimizer.eps") != AN_ORIGIN_NONE)
-        AN_TRY_RETURN(an_config_real(o->config, "optimizer.eps", &p->epsilon));
-    if (an_config_is(o->config, "optimizer.betas", "auto")) return AN_OK;
+    AN_TRY_RETURN(an_config_fill(o->config, "optimizer", an_optimizer_options, &o->optimizer));
+    AN_TRY_RETURN(an_config_fill(o->config, "optimizer", an_group_options, &o->groups));
+    AN_TRY_RETURN(get_rules(o));
+    if (an_config_size(o->config, "optimizer.betas") == 0) return AN_OK; /* sgd has none */
     AN_TRY_RETURN(an_config_reals(o->config, "optimizer.betas", 2, betas, &count));
-    p->beta_1 = betas[0];
-    p->beta_2 = betas[1];
+    o->optimizer.beta_1 = betas[0];
+    o->optimizer.beta_2 = betas[1];
     return AN_OK;
-}
-
-static an_status get_optimizer(opening *o) {
-    an_context *ctx = o->ctx;
-    an_optimizer_options *p = &o->optimizer;
-    an_group_options *g = &o->groups;
-    AN_TRY_RETURN(an_config_string(o->config, "optimizer.type", &p->name));
-    g->optimizer_name = p->name;
-    if (an_config_is(o->config, "optimizer.type", "sgd")) {
-        AN_TRY_RETURN(an_config_real(o->config, "optimizer.momentum", &p->momentum));
-        AN_TRY_RETURN(an_config_real(o->config, "optimizer.dampening", &p->dampening));
-        AN_TRY_RETURN(an_config_bool(o->config, "optimizer.nesterov", &p->nesterov));
-    } else {
-        AN_TRY_RETURN(get_betas(o, p));
-    }
-    AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", &o->options.rate));
-    if (!an_config_is(o->config, "optimizer.weight_decay", "auto"))
-        AN_TRY_RETURN(an_config_real(o->config, "optimizer.weight_decay", &g->weight_decay));
-    g->decay = an_config_is(o->config, "optimizer.decay", "names") ? AN_DECAY_NAMES : AN_DECAY_DIM;
-    AN_TRY_RETURN(an_config_bool(o->config, "optimizer.decay_embeddings", &g->decay_embeddings));
-    AN_TRY_RETURN(an_config_real(o->config, "optimizer.layer_decay", &g->layer_decay));
-    return get_rules(o);
 }
 
 /* ---- precision and the rest ---- */
@@ -237,43 +193,16 @@ static an_status check_width(const opening *o, an_dtype parameters) {
                                                 : "use f32, because data of this type cannot be read as f64");
 }
 
-static an_status get_recompute(opening *o) {
+/* What the config says of the trainer itself. */
+static an_status get_trainer(opening *o) {
     an_context *ctx = o->ctx;
     an_trainer_options *t = &o->options;
-    int64_t segments = 0;
-    t->recompute = an_config_is(o->config, "train.recompute.mode", "block")  ? AN_RECOMPUTE_BLOCK
-                   : an_config_is(o->config, "train.recompute.mode", "full") ? AN_RECOMPUTE_FULL
-                   : an_config_is(o->config, "train.recompute.mode", "none") ? AN_RECOMPUTE_NONE
-                                                                             : AN_RECOMPUTE_AUTO;
-    if (an_config_origin_of(o->config, "train.recompute.segments") != AN_ORIGIN_NONE) {
-        AN_TRY_RETURN(an_config_count(o->config, "train.recompute.segments", &segments));
-        t->recompute = AN_RECOMPUTE_SEGMENTS;
-        t->segments = (int)segments;
-    }
-    if (an_config_origin_of(o->config, "train.recompute.budget") != AN_ORIGIN_NONE) {
-        AN_TRY_RETURN(an_config_count(o->config, "train.recompute.budget", &t->budget));
-        t->recompute = AN_RECOMPUTE_BUDGET;
-    }
+    t->clip_norm = 0; /* off, unless the config says a number */
+    t->max_skips = INT64_MAX;
+    AN_TRY_RETURN(an_config_fill(o->config, "", an_trainer_options, t));
+    if (t->segments > 0) t->recompute = AN_RECOMPUTE_SEGMENTS;
+    if (t->budget > 0) t->recompute = AN_RECOMPUTE_BUDGET;
     return AN_OK;
-}
-
-static an_status get_limits(opening *o) {
-    an_context *ctx = o->ctx;
-    int64_t threads;
-    o->options.clip_norm = 0;
-    if (!an_config_is(o->config, "train.clip_norm", "off"))
-        AN_TRY_RETURN(an_config_real(o->config, "train.clip_norm", &o->options.clip_norm));
-    if (!an_config_is(o->config, "train.clip_value", "off"))
-        AN_TRY_RETURN(an_config_real(o->config, "train.clip_value", &o->options.clip_value));
-    if (!an_config_is(o->config, "train.ema.decay", "off"))
-        AN_TRY_RETURN(an_config_real(o->config, "train.ema.decay", &o->options.ema_decay));
-    AN_TRY_RETURN(an_config_count(o->config, "run.seed", &o->options.seed));
-    AN_TRY_RETURN(an_config_count(o->config, "data.threads", &threads));
-    o->options.loader_threads = (int)threads;
-    o->options.skips = an_config_is(o->config, "train.on_nonfinite", "skip");
-    o->options.max_skips = INT64_MAX;
-    if (an_config_is(o->config, "train.max_skips", "off")) return AN_OK;
-    return an_config_count(o->config, "train.max_skips", &o->options.max_skips);
 }
 
 /* ---- all of it ---- */
@@ -347,6 +276,7 @@ static an_status get_options(opening *o) {
     an_context *ctx = o->ctx;
     int64_t schedule_steps;
     const size_t before = an_context_bytes(ctx);
+    AN_TRY_RETURN(get_trainer(o));
     AN_TRY_RETURN(open_data_and_model(o));
     o->options.owned_bytes = (int64_t)(an_context_bytes(ctx) - before);
     AN_TRY_RETURN(get_batch(o));
@@ -360,8 +290,6 @@ static an_status get_options(opening *o) {
     schedule_steps = o->steps;
     if (o->resume) AN_TRY_RETURN(an_resume_schedule_steps(o->resume, make_schedule, o, run_steps(o), &schedule_steps));
     AN_TRY_RETURN(get_schedule(o, schedule_steps, &o->schedule, &o->options.rate));
-    AN_TRY_RETURN(get_recompute(o));
-    AN_TRY_RETURN(get_limits(o));
     o->options.weights = o->opened->weights;
     AN_TRY_RETURN(an_open_evaluation(o->config, ctx, o->opened->details, &o->options));
     AN_TRY_RETURN(an_open_class_weights(o->config, ctx, o->training, &o->class_weights, &o->class_weight_count));
@@ -386,7 +314,7 @@ static an_status get_options(opening *o) {
     const bool has_files = an_config_origin_of(o->config, "model.from") != AN_ORIGIN_NONE ||
                            an_config_origin_of(o->config, "model.init.from") != AN_ORIGIN_NONE;
     o->options.loads_weights = has_files || (o->resume && !an_open_adapts(o->config));
-    return an_open_count(o->config, "save.writers", &o->options.writers); /* the plan has room for what they write */
+    return AN_OK;
 }
 
 static an_status finish(opening *o, an_trainer *t) {

@@ -68,19 +68,13 @@ static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) 
 /* Classes, pooling and dropout: what the config leaves open, the folder says. Data may have more
  * classes than its classifier. */
 static an_status choose_head(an_model_opening *o, const an_pretrained *p, an_pretrained_options *options) {
-    static const char *const poolings[] = {
-        [AN_BERT_POOLING_POOLER] = "pooler", [AN_BERT_POOLING_MEAN] = "mean", [AN_BERT_POOLING_FIRST] = "first"};
     an_context *ctx = o->ctx;
     an_pretrained_info info;
     an_pretrained_info_init(&info, sizeof info);
     AN_TRY_RETURN(an_pretrained_info_get(p, &info));
     options->dropout = info.dropout;
-    if (!an_config_is(o->config, "model.dropout", "auto"))
-        AN_TRY_RETURN(an_config_real(o->config, "model.dropout", &options->dropout));
-    for (size_t i = 0; i < sizeof poolings / sizeof *poolings; i++)
-        if (an_config_is(o->config, "model.pooling", poolings[i])) options->pooling = 1 + (int)i;
-    if (!an_config_is(o->config, "model.classes", "auto"))
-        return an_config_count(o->config, "model.classes", &options->classes);
+    AN_TRY_RETURN(an_config_fill(o->config, "model", an_pretrained_options, options));
+    if (!an_config_is(o->config, "model.classes", "auto")) return AN_OK;
     if (strcmp(info.family, "bert") != 0 || !o->dataset || o->targets.dtype != AN_DTYPE_I32) return AN_OK;
     AN_TRY_RETURN(an_open_classes(o));
     options->classes = o->classes > info.classes ? o->classes : 0;

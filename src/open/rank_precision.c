@@ -18,7 +18,6 @@ static an_status check_params(an_config *config, an_context *ctx, an_dtype read)
 an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype parameters, an_trainer_options *options) {
     const an_dtype low = options->precision;
     AN_TRY_RETURN(check_params(config, ctx, low == AN_DTYPE_NONE ? parameters : low));
-    options->reduces_bf16 = an_config_is(config, "ranks.precision.reduce", "bf16");
     if (!options->reduces_bf16 || parameters == AN_DTYPE_F32) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: ranks.precision.reduce is bf16, but the gradients of this run are %s; set it to f32",

@@ -87,24 +87,18 @@ static an_status get_evaluations(const reading *r, an_run_options *o, metric_nam
     o->evaluate_every = every.steps;
     o->evaluate_epochs = every.epochs;
     o->evaluate_seconds = every.seconds;
-    AN_TRY_RETURN(an_config_bool(r->config, "eval.at_start", &o->evaluate_at_start));
     AN_TRY_RETURN(get_metric(r, "eval.best", best));
     o->best = best->text;
-    o->best_mode = an_config_is(r->config, "eval.best.mode", "min")   ? AN_METRIC_BETTER_LOWER
-                   : an_config_is(r->config, "eval.best.mode", "max") ? AN_METRIC_BETTER_HIGHER
-                                                                      : AN_METRIC_BETTER_AUTO;
     if (an_config_is(r->config, "eval.early_stop.metric", "off")) return AN_OK;
     AN_TRY_RETURN(get_metric(r, "eval.early_stop", early_stop));
     o->early_stop = early_stop->text;
-    AN_TRY_RETURN(an_config_count(r->config, "eval.early_stop.patience", &o->patience));
-    return an_config_real(r->config, "eval.early_stop.min_delta", &o->min_delta);
+    return AN_OK;
 }
 
 /* A plan is often made where the job does not run. */
 static an_status get_max_time(const reading *r, an_open_purpose purpose, double *seconds) {
     static const char path[] = "run.max_time";
-    if (an_config_origin_of(r->config, path) == AN_ORIGIN_NONE || an_config_is(r->config, path, "off")) return AN_OK;
-    if (!an_config_is(r->config, path, "slurm")) return an_config_seconds(r->config, path, seconds);
+    if (!an_config_is(r->config, path, "slurm")) return AN_OK;
     const an_status status = purpose == AN_OPEN_PLAN ? AN_OK : an_job_seconds(r->ctx, seconds);
     if (status == AN_OK) return AN_OK;
     return AN_ERROR(r->ctx, status, "%s: run.max_time is slurm, but %s", an_config_place(r->config, path),
@@ -119,13 +113,8 @@ static an_status get_saving(const reading *r) {
     an_save_options o;
     an_save_options_init(&o, sizeof o);
     char *text = NULL;
-    AN_TRY(an_config_path(config, "run.dir", &o.folder));
-    if (an_config_origin_of(config, "save.stage") != AN_ORIGIN_NONE)
-        AN_TRY(an_config_path(config, "save.stage", &o.stage));
+    AN_TRY(an_config_fill(config, "", an_save_options, &o));
     AN_TRY(get_interval(r, "save.every", &o.every));
-    if (!an_config_is(config, "save.keep_last", "all")) AN_TRY(an_config_count(config, "save.keep_last", &o.keep_last));
-    if (!an_config_is(config, "save.keep_named", "all"))
-        AN_TRY(an_config_count(config, "save.keep_named", &o.keep_named));
     if (an_config_origin_of(config, "save.keep_every") != AN_ORIGIN_NONE)
         AN_TRY(get_interval(r, "save.keep_every", &o.keep_every));
     AN_TRY(an_config_write(config, &text));
@@ -147,9 +136,13 @@ an_status an_open_run(an_trainer *trainer, const an_lengths *lengths, an_open_pu
     metric_name best, early_stop; /* the trainer keeps its own */
     if (purpose != AN_OPEN_PLAIN) AN_TRY_RETURN(get_saving(&r));
     AN_TRY_RETURN(get_interval(&r, "log.every", &log.every));
-    AN_TRY_RETURN(an_config_bool(r.config, "log.tensorboard", &log.tensorboard));
+    AN_TRY_RETURN(an_config_fill(r.config, "log", an_log_options, &log));
     AN_TRY_RETURN(an_trainer_set_logging(trainer, &log));
+    AN_TRY_RETURN(an_config_fill(r.config, "", an_run_options, &run));
     AN_TRY_RETURN(get_max_time(&r, purpose, &run.most_seconds));
-    if (evaluates && purpose != AN_OPEN_PLAN) AN_TRY_RETURN(get_evaluations(&r, &run, &best, &early_stop));
+    if (evaluates && purpose != AN_OPEN_PLAN)
+        AN_TRY_RETURN(get_evaluations(&r, &run, &best, &early_stop));
+    else
+        run.evaluate_at_start = false;
     return an_trainer_set_run_options(trainer, &run);
 }

@@ -23,11 +23,6 @@ static bool is_given(const reading *r, const char *key) {
     return an_config_origin_of(r->config, AN_KEY(r->path, key)) > AN_ORIGIN_DEFAULT;
 }
 
-/* Reals and lengths that only some types have. */
-static an_status get_real(const reading *r, const char *key, double *value) {
-    return is_there(r, key) ? an_config_real(r->config, AN_KEY(r->path, key), value) : AN_OK;
-}
-
 /* Steps of a length that begins `from` steps after the part does. */
 static an_status get_steps(const reading *r, const char *key, int64_t from, an_length *length, int64_t *steps) {
     an_context *ctx = r->ctx;
@@ -38,18 +33,14 @@ static an_status get_steps(const reading *r, const char *key, int64_t from, an_l
 }
 
 static an_status get_warmup(const reading *r) {
-    an_context *ctx = r->ctx;
     an_length length;
-    AN_TRY_RETURN(get_steps(r, "warmup.steps", 0, &length, &r->s->warmup));
-    if (!is_there(r, "warmup.start_factor")) return AN_OK;
-    return get_real(r, "warmup.start_factor", &r->s->start_factor);
+    return get_steps(r, "warmup.steps", 0, &length, &r->s->warmup);
 }
 
 /* The end of a schedule, as a share of the peak. */
 static an_status get_end(const reading *r) {
     an_context *ctx = r->ctx;
     double rate, end = 0;
-    AN_TRY_RETURN(get_real(r, "min_ratio", &r->s->min_ratio));
     if (!is_there(r, "min_lr")) return AN_OK;
     const an_key key = an_key_join(r->path, "min_lr");
     if (r->s->min_ratio > 0) /* a resolved config has its default, 0 */
@@ -76,18 +67,6 @@ static an_status get_points(const reading *r) {
     r->s->point_count = count;
     r->s->point_steps = steps;
     r->s->point_factors = factors;
-    return AN_OK;
-}
-
-static an_status get_one_cycle(const reading *r) {
-    an_context *ctx = r->ctx;
-    an_schedule_options *s = r->s;
-    AN_TRY_RETURN(get_real(r, "pct_start", &s->pct_start));
-    AN_TRY_RETURN(get_real(r, "div_factor", &s->div_factor));
-    AN_TRY_RETURN(get_real(r, "final_div_factor", &s->final_div_factor));
-    AN_TRY_RETURN(an_config_bool(r->config, AN_KEY(r->path, "three_phase"), &s->three_phase));
-    AN_TRY_RETURN(an_config_bool(r->config, AN_KEY(r->path, "momentum"), &s->cycle_momentum));
-    s->linear = an_config_is(r->config, AN_KEY(r->path, "anneal"), "linear");
     return AN_OK;
 }
 
@@ -238,20 +217,12 @@ static an_status read_schedule(const reading *r) {
     an_schedule_options *s = r->s;
     an_schedule_options_init(s, sizeof *s);
     s->steps = r->whole;
-    for (int type = 0; *an_schedule_type_name((an_schedule_type)type); type++)
-        if (an_config_is(r->config, AN_KEY(r->path, "type"), an_schedule_type_name((an_schedule_type)type)))
-            s->type = (an_schedule_type)type;
+    AN_TRY_RETURN(an_config_fill(r->config, r->path, an_schedule_options, s));
     AN_TRY_RETURN(get_warmup(r));
     AN_TRY_RETURN(get_end(r));
-    AN_TRY_RETURN(get_real(r, "gamma", &s->gamma));
-    AN_TRY_RETURN(get_real(r, "power", &s->power));
-    s->clamp = an_config_is(r->config, AN_KEY(r->path, "floor"), "clamp");
-    if (s->type == AN_SCHEDULE_COSINE_RESTARTS)
-        AN_TRY_RETURN(an_config_count(r->config, AN_KEY(r->path, "T_mult"), &s->period_growth));
     AN_TRY_RETURN(get_period(r, s->type == AN_SCHEDULE_COSINE_RESTARTS ? "T_0" : "period"));
     if (s->type == AN_SCHEDULE_WSD) AN_TRY_RETURN(get_wsd(r));
     if (s->type == AN_SCHEDULE_POINTS) AN_TRY_RETURN(get_points(r));
-    if (s->type == AN_SCHEDULE_ONE_CYCLE) AN_TRY_RETURN(get_one_cycle(r));
     if (s->type == AN_SCHEDULE_SEQUENCE) AN_TRY_RETURN(get_sequence(r));
     return AN_OK;
 }

@@ -15,87 +15,15 @@ typedef struct {
     const char *path; /* "model.layers[3]" */
 } reading;
 
-static an_status get_count(const reading *r, const char *key, int64_t *value) {
-    return an_open_count(r->o->config, AN_KEY(r->path, key), value);
-}
-
-static an_status get_real(const reading *r, const char *key, double *value) {
-    return an_config_real(r->o->config, AN_KEY(r->path, key), value);
-}
-
-static an_status get_bias(const reading *r) {
-    return an_config_bool(r->o->config, AN_KEY(r->path, "bias"), &r->layer->bias);
-}
-
-static an_status get_linear(const reading *r) {
-    an_context *ctx = r->o->ctx;
-    AN_TRY_RETURN(get_bias(r));
-    return get_count(r, "size", &r->layer->features);
-}
-
-static an_status get_window(const reading *r) {
-    an_context *ctx = r->o->ctx;
-    AN_TRY_RETURN(get_count(r, "window", &r->layer->window));
-    AN_TRY_RETURN(get_count(r, "stride", &r->layer->stride));
-    return get_count(r, "padding", &r->layer->padding);
-}
-
-static an_status get_convolution(const reading *r) {
-    an_context *ctx = r->o->ctx;
-    AN_TRY_RETURN(get_bias(r));
-    AN_TRY_RETURN(get_count(r, "filters", &r->layer->filters));
-    r->layer->same = an_config_is(r->o->config, AN_KEY(r->path, "padding"), "auto");
-    return get_window(r);
-}
-
-static an_status get_dropout(const reading *r) {
-    return get_real(r, "rate", &r->layer->rate);
-}
-
-static an_status get_norm(const reading *r) {
-    return get_real(r, "epsilon", &r->layer->epsilon);
-}
-
-static an_status get_batch_norm(const reading *r) {
-    an_context *ctx = r->o->ctx;
-    AN_TRY_RETURN(get_real(r, "momentum", &r->layer->momentum));
-    return get_norm(r);
-}
-
-static const struct {
-    const char *name;
-    an_status (*get)(const reading *r); /* NULL: it has no options */
-} types[] = {
-    [AN_LAYER_LINEAR] = {"linear", get_linear},
-    [AN_LAYER_CONVOLUTION] = {"convolution", get_convolution},
-    [AN_LAYER_MAX_POOL] = {"max_pool", get_window},
-    [AN_LAYER_AVERAGE_POOL] = {"average_pool", get_window},
-    [AN_LAYER_FLATTEN] = {"flatten", NULL},
-    [AN_LAYER_RELU] = {"relu", NULL},
-    [AN_LAYER_GELU] = {"gelu", NULL},
-    [AN_LAYER_TANH] = {"tanh", NULL},
-    [AN_LAYER_SILU] = {"silu", NULL},
-    [AN_LAYER_SIGMOID] = {"sigmoid", NULL},
-    [AN_LAYER_DROPOUT] = {"dropout", get_dropout},
-    [AN_LAYER_BATCH_NORM] = {"batch_norm", get_batch_norm},
-    [AN_LAYER_LAYER_NORM] = {"layer_norm", get_norm},
-    [AN_LAYER_RMS_NORM] = {"rms_norm", get_norm},
-};
-enum { TYPES = sizeof types / sizeof *types };
-
 static an_status get_layer(const reading *r, char place[PLACE]) {
     an_context *ctx = r->o->ctx;
-    an_config *config = r->o->config;
-    int type = 0;
-    while (type < TYPES && !an_config_is(config, AN_KEY(r->path, "type"), types[type].name)) type++;
+    const an_config *config = r->o->config;
     snprintf(place, PLACE, "%s", an_config_place(config, r->path));
-    if (type == TYPES) return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s: layers of this type are not supported yet", place);
     an_layer_init(r->layer, sizeof *r->layer);
-    r->layer->type = (an_layer_type)type;
     r->layer->place = place;
-    if (an_config_origin_of(config, AN_KEY(r->path, "name")) != AN_ORIGIN_NONE)
-        AN_TRY_RETURN(an_config_string(config, AN_KEY(r->path, "name"), &r->layer->name));
-    return types[type].get ? types[type].get(r) : AN_OK;
+    AN_TRY_RETURN(an_config_fill(config, r->path, an_layer, r->layer));
+    r->layer->same = r->layer->type == AN_LAYER_CONVOLUTION && an_config_is(config, AN_KEY(r->path, "padding"), "auto");
+    return AN_OK;
 }
 
 /* Sizes of model.inputs, which must have as many numbers as the data's samples. */

@@ -26,8 +26,7 @@ an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_confi
     s.by = AN_SPLIT_GROUP;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (an_config_is(config, "data.split.by", words[i])) s.by = (an_split_by)i;
-    AN_TRY_RETURN(an_config_real(config, "data.split.eval", &s.evaluation));
-    AN_TRY_RETURN(an_config_count(config, "data.split.seed", &s.seed));
+    AN_TRY_RETURN(an_config_fill(config, "data.split", an_split_source, &s));
     const an_status status = an_dataset_split(training, evaluation, ctx, &s);
     if (status == AN_OK) return AN_OK;
     *training = whole;

@@ -54,12 +54,9 @@ static an_status open_chat(an_dataset **dataset, an_config *config, an_context *
     s.tokenizer = tokenizer;
     s.format = *why ? NULL : &format;
     s.no_format = *why ? why : NULL;
-    AN_TRY_RETURN(an_config_path(config, AN_KEY(path, "path"), &s.path));
+    AN_TRY_RETURN(an_config_fill(config, path, an_chat_source, &s));
     AN_TRY_RETURN(an_open_context(config, ctx, path, &s.context));
-    AN_TRY_RETURN(an_config_range(config, AN_KEY(path, "part"), &s.begin, &s.end));
     s.pairs = an_config_is(config, AN_KEY(path, "type"), "preferences");
-    if (!s.pairs) AN_TRY_RETURN(an_config_bool(config, AN_KEY(path, "packing"), &s.packed));
-    if (!s.pairs) AN_TRY_RETURN(an_config_bool(config, AN_KEY(path, "prompts"), &s.prompts));
     return an_dataset_create_chat(dataset, ctx, &s);
 }
 
@@ -86,7 +83,7 @@ static an_status open_sentences(an_dataset **dataset, const an_dataset *like, an
     an_sentence_source_init(&s, sizeof s);
     an_field_init(&field, sizeof field);
     s.tokenizer = tokenizer;
-    AN_TRY_RETURN(an_config_path(config, AN_KEY(path, "path"), &s.path));
+    AN_TRY_RETURN(an_config_fill(config, path, an_sentence_source, &s));
     AN_TRY_RETURN(an_open_context(config, ctx, path, &s.context));
     s.padded = !an_config_is(config, AN_KEY(path, "context"), "auto");
     if (like && !s.padded) {
@@ -95,7 +92,6 @@ static an_status open_sentences(an_dataset **dataset, const an_dataset *like, an
         s.padded = true;
     }
     if (like && an_dataset_class_name(like, 0)) s.like = like;
-    AN_TRY_RETURN(an_config_range(config, AN_KEY(path, "part"), &s.begin, &s.end));
     return an_dataset_create_sentences(dataset, ctx, &s);
 }
 

@@ -102,7 +102,8 @@ static void test_every_option_is_classified(void **state) {
     for (int i = 0; i < an_option_count; i++) {
         const an_option *o = &an_options[i];
         if (is_leaf(o) && !an_config_rule_find(o->path, &kind, &reason)) {
-            print_error("%s has no row in src/config/compare.c: may it change when a run carries on?\n", o->path);
+            print_error("%s : the table of options does not say whether it may change when a run carries on\n",
+                        o->path);
             missing++;
         }
         if (!strncmp(o->path, "data.train.", 11)) { /* data.eval has the same options */
