@@ -351,9 +351,12 @@ an_status an_saver_start(an_saver *s, an_status status, const an_save_request *r
     job->hashed = job->safe = false;
     job->begin = an_clock_seconds();
     job->cpu_seconds = 0;
+    /* What training waits for: the copy, which a thread then writes, or all of it. */
+    if (!job->params) an_span_end(ctx, "save", s->trainer->next, begin);
     an_save_phases_start(&s->phases);
-    if (job->params) s->copy_seconds = an_clock_seconds() - job->begin;
-    an_span_end(ctx, "save", s->trainer->next, begin); /* what training waits for: the rest is its thread's */
+    if (!job->params) return AN_OK;
+    s->copy_seconds = an_clock_seconds() - job->begin;
+    an_span_end(ctx, "save", s->trainer->next, begin);
     return AN_OK;
 fail:
     an_manifest_text_destroy(&job->manifest);
