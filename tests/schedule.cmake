@@ -73,7 +73,7 @@ cost(200 save-faults ranks-sequences)
 cost(150 docs-README)
 cost(80 save-faults-openmpi save-faults-mpich save-kills ranks-kills-mpich ranks-kills-openmpi examples-configs cli-demo test_models_learns test_exec_recompute_time
     test_exec_scale)
-cost(40 test_kernels_product test_ranks_shard test_comm_schedule_all checkops-threads checkops-threads-more checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs
+cost(40 test_kernels_product test_ranks_shard checkops-threads checkops-threads-more checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs
     test_exec_gpt2_124m cli-room-memory)
 cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-checkpoints cli-damage test_run_epochs test_run_checkpoint
     test_store_damage test_comm_watch ranks-traffic-openmpi ranks-save-kills-openmpi ranks-save-kills-mpich ranks-slurm
