@@ -1,5 +1,5 @@
-# The preset aarch64: Debian's cross compiler, and every program that the tests start under qemu's user emulation. What the
-# compiler does not bring was unpacked by tools/bootstrap.
+# The preset aarch64: Debian's cross compiler, and every program that the tests start under qemu's user emulation. What
+# the compiler does not bring was unpacked by tools/bootstrap.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -1,5 +1,5 @@
-# What `cmake --install` puts where, and how others find it: pkg-config and find_package(anneal). The installed tree can be
-# moved: nothing in it names its own prefix.
+# What `cmake --install` puts where, and how others find it: pkg-config and find_package(anneal). The installed tree can
+# be moved: nothing in it names its own prefix.
 include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/anneal)
@@ -15,8 +15,8 @@ write_basic_package_version_file(annealConfigVersion.cmake COMPATIBILITY SameMin
 install(FILES ${PROJECT_BINARY_DIR}/annealConfig.cmake ${PROJECT_BINARY_DIR}/annealConfigVersion.cmake
     ${PROJECT_BINARY_DIR}/annealStatic.cmake DESTINATION ${package_dir})
 
-# What anneal.pc adds for the static library: OpenMP's runtime, oneDNN and the libraries of train. Not as Requires.private, for which
-# pkg-config wants to see their own files even where a program links the shared library.
+# What anneal.pc adds for the static library: OpenMP's runtime, oneDNN and the libraries of train. Not as
+# Requires.private, for which pkg-config wants to see their own files even where a program links the shared library.
 set(private_libs ${OpenMP_C_LIBRARIES} ${dnnl_file} ${pcre2_LDFLAGS} ${utf8proc_LDFLAGS} ${yaml_LDFLAGS}
     ${zlib_LDFLAGS} ${xxhash_LDFLAGS} ${png_LDFLAGS} ${jpeg_LDFLAGS})
 if(dnnl_folder)

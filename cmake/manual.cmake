@@ -1,5 +1,5 @@
-# Manual pages and completion for shells. The command writes them from its own tables, so it must run here: when it is built for
-# another machine and no emulator is given, they are left out.
+# Manual pages and completion for shells. The command writes them from its own tables, so it must run here: when it is
+# built for another machine and no emulator is given, they are left out.
 if(NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR)
     set(manual ${PROJECT_BINARY_DIR}/manual)
     file(MAKE_DIRECTORY ${manual}/pages)

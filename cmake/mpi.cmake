@@ -1,9 +1,11 @@
-# Plugins for MPI libraries: one source, built for each of them that is found. Only its programs need an MPI; libanneal has none in it.
+# Plugins for MPI libraries: one source, built for each of them that is found. Only its programs need an MPI; libanneal
+# has none in it.
 set(mpi_versions "")
 set(ANNEAL_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR} CACHE STRING "Where plugins are installed; the library looks in its own folder first")
 get_filename_component(plugin_folder ${ANNEAL_PLUGIN_DIR} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX}) # src/comm/plugins.h.in
 
-# Sets ${prefix}_CFLAGS, _LDFLAGS and _VERSION from pkg-config, or else from a compiler wrapper whose mpi.h has the macro of this library.
+# Sets ${prefix}_CFLAGS, _LDFLAGS and _VERSION from pkg-config, or else from a compiler wrapper whose mpi.h has the
+# macro of this library.
 function(anneal_find_mpi prefix module macro)
     pkg_check_modules(${prefix} QUIET ${module})
     if(NOT ${prefix}_FOUND)

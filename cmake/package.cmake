@@ -1,5 +1,6 @@
-# The tarball: `cmake --build --preset release --target package`, or `cpack` in the build folder, writes it to packages/ there. It holds
-# every library beyond glibc and runs from any folder (packaging/carry-libraries). Debian packages are made by packaging/make-deb.
+# The tarball: `cmake --build --preset release --target package`, or `cpack` in the build folder, writes it to packages/
+# there. It holds every library beyond glibc and runs from any folder (packaging/carry-libraries). Debian packages are
+# made by packaging/make-deb.
 set(CPACK_GENERATOR TGZ)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Programs of this release on a library of a later one, in which every public struct has one more member; and programs of the later release
-# on this library. include/ beside this file has the headers as programs of 0.2 were compiled with them.
+# Programs of this release on a library of a later one, in which every public struct has one more member; and programs
+# of the later release on this library. include/ beside this file has the headers as programs of 0.2 were compiled with
+# them.
 #   growth.sh BUILD
 set -euo pipefail
 build=$(realpath "$1")

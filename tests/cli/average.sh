@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The moving average of the weights as users see it: a run that evaluates it, with one thread and with two, and eval, predict and export, which use it unless they are
-# asked for the weights. With ranks and kills: tests/ranks/data_exact.sh.
+# The moving average of the weights as users see it: a run that evaluates it, with one thread and with two, and eval,
+# predict and export, which use it unless they are asked for the weights. With ranks and kills:
+# tests/ranks/data_exact.sh.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 field() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }

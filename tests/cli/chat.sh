@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# anneal generate --chat: conversations from a pipe, a file and a terminal. What a message contains is never a special token.
+# anneal generate --chat: conversations from a pipe, a file and a terminal. What a message contains is never a special
+# token.
 source "$(dirname "$0")/preamble.sh"
 golden=$1/tests/golden
 says() { grep -qF -- "$1" out err || fail "it does not say: $1: $(cat out err)"; }
@@ -36,7 +37,8 @@ mv out first
 attempt 0 generate run --chat --input asked.jsonl --batch 1 --template chatml
 cmp out first || fail 'another batch gives another text'
 
-# The message of the system is written before the question, and what looks like a token is text: it takes more tokens than one.
+# The message of the system is written before the question, and what looks like a token is text: it takes more tokens
+# than one.
 attempt 0 generate run --chat --system 'be brief' --max-tokens 1 <lines
 says '(the answer was cut after 1 tokens'
 tokens() { "${anneal[@]}" generate run --chat --context "$1" --max-tokens 4 >out 2>err <<<"$2"; }

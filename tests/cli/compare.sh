@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# anneal compare as its users see it: what differs between runs, the best of them, runs that have not ended, and folders that are none.
+# anneal compare as its users see it: what differs between runs, the best of them, runs that have not ended, and folders
+# that are none.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 
@@ -47,7 +48,8 @@ for run in runs:
         assert run["results"][name] == summary["metrics"][name], name
 END
 
-# The best loss of a run may be one that it has left behind: it is shown with its step, and the best of all has the star.
+# The best loss of a run may be one that it has left behind: it is shown with its step, and the best of all has the
+# star.
 for name in low high; do cp -r runs/b runs/$name; done
 printf '{"step": 5, "val_loss": 0.5}\n{"step": 10, "val_loss": 0.125}\n{"step": 20, "val_loss": 2}\n' >runs/low/metrics.jsonl
 printf '{"step": 5, "val_loss": 0.25}\n{"step": 10, "val_loss": null}\n{"step": 20, "val_loss": 1, "val_margin": 3}\n' >runs/high/metrics.jsonl

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run whose newest checkpoints are damaged: it carries on from the one before, says so and which file it was, and ends with the same
-# bits. If all are damaged it is refused, and nothing is deleted.
+# A run whose newest checkpoints are damaged: it carries on from the one before, says so and which file it was, and ends
+# with the same bits. If all are damaged it is refused, and nothing is deleted.
 source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=2
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `anneal demo` from an installed tree, with no network interface and no root: it trains until it is told to stop, and says how to go on.
-# What a whole run learns is looked at where the README asks for it (tests/docs/after-README.py).
+# `anneal demo` from an installed tree, with no network interface and no root: it trains until it is told to stop, and
+# says how to go on. What a whole run learns is looked at where the README asks for it (tests/docs/after-README.py).
 #   demo.sh SOURCE-TREE BUILD
 set -euo pipefail
 work=$(mktemp -d)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Categories of a table as rows that the model learns: from text to text through train, eval, predict and export, and what is refused.
+# Categories of a table as rows that the model learns: from text to text through train, eval, predict and export, and
+# what is refused.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 python3 - <<'END'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Evaluations of a run: threads that read and eval.micro. Training does not notice either; the numbers of an evaluation have the same bits for any threads and ranks.
+# Evaluations of a run: threads that read and eval.micro. Training does not notice either; the numbers of an evaluation
+# have the same bits for any threads and ranks.
 #   evaluate.sh SOURCE-TREE [openmpi|mpich]
 source "$(dirname "$0")/preamble.sh"
 tree=$1 mpi=${2:-}

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# anneal find-lr as its users see it: the curve and its proposal, that nothing is left of a test, and what it says of wrong options.
+# anneal find-lr as its users see it: the curve and its proposal, that nothing is left of a test, and what it says of
+# wrong options.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 
 awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 512; i++) { a = rand(); b = rand(); printf "%.4f,%.4f,%.4f\n", a, b, sin(6 * a) + b * b } }' >t.csv
-# With keys that the schedule of the test does not have, a length that is not in steps, and intervals that are longer than the test.
+# With keys that the schedule of the test does not have, a length that is not in steps, and intervals that are longer
+# than the test.
 cat >c.yaml <<'END'
 run:      {dir: runs/x, epochs: 3, seed: 1}
 model:    {type: mlp, hidden: [32, 32]}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fine-tuning from a config: conversations for a language model and sentences for BERT, from weights of transformers. They learn, and have the same bits with
-# any threads, with recompute and after stops; what is cut is said.
+# Fine-tuning from a config: conversations for a language model and sentences for BERT, from weights of transformers.
+# They learn, and have the same bits with any threads, with recompute and after stops; what is cut is said.
 source "$(dirname "$0")/preamble.sh"
 golden=$1/tests/golden
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
@@ -21,7 +21,8 @@ data:  {train: {type: chat, path: chat.jsonl, tokenizer: $golden/finetune/bpe}, 
 batch: {global: 4, micro: 2, leaves: 2}
 optimizer: {lr: 1e-2}
 END
-# From the tenth epoch on it has learned the rule, at every level of instructions and in f32 and bf16; after eight that depends on the level.
+# From the tenth epoch on it has learned the rule, at every level of instructions and in f32 and bf16; after eight that
+# depends on the level.
 cat >bert.yaml <<END
 run:   {dir: bert, epochs: 16}
 model: {type: bert, layers: 2, heads: 4, width: 16, hidden: 40, context: 12, vocabulary: 200, dropout: 0.1, init: {from: $golden/huggingface/bert/model.safetensors, missing: init,

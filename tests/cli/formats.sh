@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The same digits as a folder of PNG files, IDX, .npy, .npz and JSON lines: a run on each has the same bits, with any number of loader
-# threads. Classes of an evaluation have the numbers of the training data's.
+# The same digits as a folder of PNG files, IDX, .npy, .npz and JSON lines: a run on each has the same bits, with any
+# number of loader threads. Classes of an evaluation have the numbers of the training data's.
 #   formats.sh SOURCE-TREE
 source "$(dirname "$0")/preamble.sh"
 mnist=$1/examples/mnist/mnist-10k

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `anneal train` under launchers and with -n: ranks that find each other train together, and those that do not are refused before anything is written.
+# `anneal train` under launchers and with -n: ranks that find each other train together, and those that do not are
+# refused before anything is written.
 source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=1
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 # MPI leaves memory behind: tests/comm/mpirun.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Metrics of classes and of outputs as users see them: in training, where they can be best and stop a run, and in anneal eval as a table, as JSON
-# and as a picture. The numbers are those of tests/metrics/plain.py, which has the definitions.
+# Metrics of classes and of outputs as users see them: in training, where they can be best and stop a run, and in anneal
+# eval as a table, as JSON and as a picture. The numbers are those of tests/metrics/plain.py, which has the definitions.
 source "$(dirname "$0")/preamble.sh"
 plain=$(cd "$1/tests/metrics" && pwd)
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }

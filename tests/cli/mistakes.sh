@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What `anneal train` says to mistakes in configs, data and folders: the exact words, the exit code, and that no step was taken.
+# What `anneal train` says to mistakes in configs, data and folders: the exact words, the exit code, and that no step
+# was taken.
 #   mistakes.sh SOURCE-TREE
 source "$(dirname "$0")/preamble.sh"
 tree=$1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# data.normalize as users of the command see it: train, eval and predict on a table whose columns have very different scales.
+# data.normalize as users of the command see it: train, eval and predict on a table whose columns have very different
+# scales.
 #   normalize.sh
 source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=2

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A pipe that nobody reads any more stops a run with a checkpoint; a limit on the size of files makes a save fail with a message.
+# A pipe that nobody reads any more stops a run with a checkpoint; a limit on the size of files makes a save fail with a
+# message.
 #   pipe.sh SOURCE-TREE
 source "$(dirname "$0")/preamble.sh"
 tree=$1

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What scripts here begin with: `source "$(dirname "$0")/preamble.sh"`. ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator
-# and its options. The script runs in a new folder, which is removed at the end.
+# What scripts here begin with: `source "$(dirname "$0")/preamble.sh"`. ANNEAL_BIN is the folder of the command,
+# ANNEAL_RUN an emulator and its options. The script runs in a new folder, which is removed at the end.
 set -euo pipefail
 anneal=(${ANNEAL_RUN:-} "$ANNEAL_BIN/anneal")
 work=$(mktemp -d)

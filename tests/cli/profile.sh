@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The profile of a run: a trace that has steps, data, optimizer, evaluations and saves beside the nodes, in the right places; the table; and the same bits as without it.
+# The profile of a run: a trace that has steps, data, optimizer, evaluations and saves beside the nodes, in the right
+# places; the table; and the same bits as without it.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 hash_of() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_hash"])' "$1/summary.json"; }

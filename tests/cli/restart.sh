@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# --resume PATH --restart schedule: a new run with the weights and moments of another. What it takes over and what begins again, that it is recorded, that it survives
-# being killed, and what is refused. With the name of an MPI library: by two ranks, from what two ranks have written.
+# --resume PATH --restart schedule: a new run with the weights and moments of another. What it takes over and what
+# begins again, that it is recorded, that it survives being killed, and what is refused. With the name of an MPI
+# library: by two ranks, from what two ranks have written.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" out err || failed "it does not say: $1"; }
 hash_of() { field "$1/summary.json" 'd["state_hash"]'; }
@@ -52,7 +53,8 @@ if [ -n "$mpi" ]; then # every rank writes a part of the state, and has a part o
     exit 0
 fi
 
-# --- what is kept: one sample at a constant rate, so that a new run differs from a longer one in nothing but its numbers ---
+# --- what is kept ---
+# One sample at a constant rate, so that a new run differs from a longer one in nothing but its numbers.
 single() { # FOLDER STEPS
     cat >"$1.yaml" <<END
 run:   {dir: $1, steps: $2, seed: 3}

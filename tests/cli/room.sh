@@ -107,8 +107,8 @@ Y
     "${anneal[@]}" train many.yaml >out 2>err || fail "many weights without a limit"
     hash=$(field run/summary.json 'd["state_hash"]')
     mv run before
-    # A copy takes 96 MiB, and a save without one 8. The rest is for what ulimit counts and no plan does: stacks, and up to
-    # 12.5 MiB that oneDNN reserves for its code at level amx.
+    # A copy takes 96 MiB, and a save without one 8. The rest is for what ulimit counts and no plan does: stacks, and up
+    # to 12.5 MiB that oneDNN reserves for its code at level amx.
     kilobytes=$(($(peak_of many.yaml) / 1024 - 49152))
     limit "${anneal[@]}" train many.yaml >out 2>err || fail "many weights: $?"
     tr -s '\n ' ' ' <out | grep -q 'checkpoints are written without a copy of the state' || fail "it does not say that training waits"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# generation_config.json of a published model: its settings are the defaults of anneal generate, options win, and a line says where a value came from.
+# generation_config.json of a published model: its settings are the defaults of anneal generate, options win, and a line
+# says where a value came from.
 source "$(dirname "$0")/preamble.sh"
 says() { grep -qF -- "$1" err || failed "standard error does not have: $1"; }
 silent() { ! grep -q 'Settings of' err || failed 'a line about settings that have no effect'; }
@@ -44,7 +45,8 @@ attempt 0 "${generate[@]}"
 cmp out penalized || failed 'the penalty of the folder is not used'
 says 'Settings of generation_config.json: repetition-penalty 2. Options change them.'
 
-# Tokens that end a text: those of the file, and without them that of the tokenizer. Tokens of this model are the letters a to x.
+# Tokens that end a text: those of the file, and without them that of the tokenizer. Tokens of this model are the
+# letters a to x.
 python3 - "$(cat greedy)" <<'END'
 import json, sys
 letters = {chr(97 + i): i for i in range(24)}

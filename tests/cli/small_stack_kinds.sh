@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A stack of 64 kB is enough for every kind of model and of data, and for every command. A pattern that would need more is refused.
+# A stack of 64 kB is enough for every kind of model and of data, and for every command. A pattern that would need more
+# is refused.
 set -euo pipefail
 rm -rf run && mkdir run && cd run
 for i in $(seq 1 96); do echo "$((i % 11)).5,$((i % 7)).25,$((i % 3))"; done > data.csv

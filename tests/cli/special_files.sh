@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pipes, devices and folders where a run has its files: each is refused by name, and nothing waits for them. A config, which is read once,
-# may come through a pipe.
+# Pipes, devices and folders where a run has its files: each is refused by name, and nothing waits for them. A config,
+# which is read once, may come through a pipe.
 source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=1
 readonly patience=60 # seconds: what takes longer waits for ever

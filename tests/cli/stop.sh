@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `anneal stop`: a run of one process stops with a checkpoint in its steps, in an evaluation and before its first step; a run that is not there says so.
+# `anneal stop`: a run of one process stops with a checkpoint in its steps, in an evaluation and before its first step;
+# a run that is not there says so.
 source "$(dirname "$0")/preamble.sh"
 export OMP_NUM_THREADS=1
 says() { grep -qF -- "$1" out err || fail "it does not say: $1"; }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What ranks can divide among themselves: the table of `anneal plan --ranks`, and what ranks.shard auto takes under limits of memory.
+# What ranks can divide among themselves: the table of `anneal plan --ranks`, and what ranks.shard auto takes under
+# limits of memory.
 #   strategies.sh plan SOURCE-TREE
 #   strategies.sh train SOURCE-TREE openmpi|mpich
 part=$1 tree=$2 mpi=${3:-}
@@ -21,7 +22,8 @@ plan() { "${anneal[@]}" plan model.yaml --json "$@" >plan.json 2>err || fail "pl
 of() { field all.json "[s for s in d['strategies'] if s['name'] == '$1'][0]['$2']"; }
 # auto FILE: what auto takes
 taken() { field "$1" "[s['name'] for s in d['strategies'] if s['auto']]"; }
-# limit_for STRATEGY BEFORE: kilobytes of ulimit -d in which the first fits with room to spare, and the second does not: a sixteenth of it is spared
+# limit_for STRATEGY BEFORE: kilobytes of ulimit -d in which the first fits with room to spare, and the second does not:
+# a sixteenth of it is spared
 limit_for() { echo $((($(of "$1" peak_bytes) + $(of "$2" peak_bytes)) / 2 * 16 / 15 / 1024)); }
 
 case $part in
@@ -99,7 +101,8 @@ P
         [ "$(field plan.json 'd["exchange"]["leaves"]')" = 2 ] || fail "$row: other leaves"
     done
 
-    # Leaves of several micro-batches need whole gradients on every rank. Without them two strategies are left out, and leaves stay what they are.
+    # Leaves of several micro-batches need whole gradients on every rank. Without them two strategies are left out, and
+    # leaves stay what they are.
     plan --ranks 4 --set batch.micro=1 --set batch.leaves=4
     [ "$(field plan.json "[s['possible'] for s in d['strategies']]")" = "[True, True, True, True]" ] || fail "a strategy cannot add parts of a leaf"
     plan --ranks 4 --set batch.micro=1 --set batch.leaves=4 --set ranks.accumulate=off
@@ -118,8 +121,8 @@ P
     "${anneal[@]}" plan model.yaml --ranks 4 --set ranks.accumulate=off --set ranks.shard=optimizer >out 2>err || code=$?
     [ $code != 0 ] && grep -q 'ranks.accumulate is off, but with ranks.shard optimizer every rank has all gradients' err || fail "what nothing obeys is taken"
 
-    # Whether a rank adds the gradients of micro-batches before it sends them is memory against traffic: with 2 ranks and 8 leaves of one
-    # sample, four of them are sent once or four times.
+    # Whether a rank adds the gradients of micro-batches before it sends them is memory against traffic: with 2 ranks
+    # and 8 leaves of one sample, four of them are sent once or four times.
     for row in on off; do
         plan --ranks 2 --set ranks.shard=gradients --set ranks.accumulate=$row
         mv plan.json $row.json
@@ -127,7 +130,8 @@ P
     ratio=$(python3 -c 'import json; on, off = (json.load(open(f)) for f in ("on.json", "off.json")); s = lambda d: next(r for r in d["strategies"] if r["name"] == "gradients"); print(s(off)["sent_bytes"] > 2 * s(on)["sent_bytes"], s(on)["peak_bytes"] > s(off)["peak_bytes"])')
     [ "$ratio" = "True True" ] || fail "adding gradients sends no less, or needs no more memory: $ratio"
 
-    # Thousands of ranks are planned in time that grows with their number, not with its square: 4,096 take at most 30 s, here of a processor.
+    # Thousands of ranks are planned in time that grows with their number, not with its square: 4,096 take at most 30 s,
+    # here of a processor.
     (ulimit -t 30 && plan --ranks 4096 --hosts 512 --set batch.leaves=4096 --set batch.global=4096) || fail "4,096 ranks"
     [ "$(field plan.json "len(d['strategies'])")" = 5 ] || fail "strategies of 4,096 ranks are missing"
 

@@ -96,7 +96,8 @@ if [ "$part" = quick ]; then
         ANNEAL_HEARTBEAT=$number "${anneal[@]}" train small.yaml --set run.dir=beat$number >out 2>err || fail "ANNEAL_HEARTBEAT=$number: $?"
         grep -qF "ANNEAL_HEARTBEAT=$number does not name" err || fail "ANNEAL_HEARTBEAT=$number is taken"
     done
-    # A file that anybody could cut short is none either, right as it may look: the record's size, 32 + 32 × 128, and zeros.
+    # A file that anybody could cut short is none either, right as it may look: the record's size, 32 + 32 × 128, and
+    # zeros.
     { printf '\x20\x10\0\0\0\0\0\0' && head -c 4120 /dev/zero; } >file
     ANNEAL_HEARTBEAT=7 "${anneal[@]}" train small.yaml --set run.dir=beat7 7<>file >out 2>err || fail "a file as heartbeat: $?"
     says "does not name a supervisor's heartbeat and is ignored"
@@ -148,7 +149,8 @@ begin=$(date +%s%N)
 until_true 60 grep -q 'restart 1 of 100' err || fail "it is not started again"
 took=$((($(date +%s%N) - begin) / 1000000))
 [ "$took" -ge 2800 ] || fail "it was started again after $took ms already"
-# Reported once after a second, and once after three. On a busy machine the supervisor may be late, and report other stalls before and after.
+# Reported once after a second, and once after three. On a busy machine the supervisor may be late, and report other
+# stalls before and after.
 stall='no progress for [0-9.]+ s'
 matches "^anneal supervise: $stall at step [1-9][0-9]*, $place\$"
 matches "$stall \(ranks.timeout\) at step [1-9][0-9]*, $place: it hangs"

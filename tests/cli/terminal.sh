@@ -19,7 +19,8 @@ log:       {every: 10 steps}
 Y
 
 count=0
-# watch COLUMNS [VARIABLE=VALUE] [WORDS]: with these words behind the command's, what stands in the terminal once an evaluation is over and the line is drawn again
+# watch COLUMNS [VARIABLE=VALUE] [WORDS]: with these words behind the command's, what stands in the terminal once an
+# evaluation is over and the line is drawn again
 watch() {
     local columns=$1
     count=$((count + 1)) # each has a folder of its own: the one before may still save what it has, on the signal that ends it

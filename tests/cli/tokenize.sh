@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# anneal tokenize: the same bytes for any number of threads and after kills, documents of text and of JSON lines, a file that a run reads, messages.
+# anneal tokenize: the same bytes for any number of threads and after kills, documents of text and of JSON lines, a file
+# that a run reads, messages.
 #   tokenize.sh SOURCE-TREE
 source "$(dirname "$0")/preamble.sh"
 tokenizer=$1/tests/golden/tokenizers/gpt2.json
@@ -136,7 +137,8 @@ attempt 0 train poem.yaml --set run.dir=stated --set model.vocabulary=279
 cmp <(field poem/summary.json "d['state_hash']") <(field stated/summary.json "d['state_hash']") || fail 'the default vocabulary is another model'
 mkdir away && mv poem.bin poem.bin.tokenizer poem.json away && mv poem moved
 attempt 0 generate moved --prompt 'one more' --max-tokens 6
-# Only this word follows in the poem. What comes after it depends on the level of instructions, at which few steps end elsewhere.
+# Only this word follows in the poem. What comes after it depends on the level of instructions, at which few steps end
+# elsewhere.
 [[ "$(cat out)" == ' line'* ]] || fail 'not how the poem goes on'
 cp out from-run
 attempt 0 export moved --to gguf poem.gguf

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `anneal export --to torch` and `--to onnx`: model.py of every kind of model says in PyTorch what `anneal predict` says, and the weights are the same bits. So does ONNX Runtime with the ONNX file.
+# `anneal export --to torch` and `--to onnx`: model.py of every kind of model says in PyTorch what `anneal predict`
+# says, and the weights are the same bits. So does ONNX Runtime with the ONNX file.
 #   tools_torch.sh SOURCE-TREE      (ANNEAL_TORCH_PYTHON is a python with torch, safetensors, onnx and onnxruntime)
 source "$(dirname "$0")/preamble.sh"
 [ -z "${ANNEAL_RUN:-}" ] || exit 77 # the checks in Python start programs themselves
@@ -92,7 +93,8 @@ compare llama '{type: llama, layers: 2, heads: 4, kv_heads: 2, width: 32, hidden
 "${anneal[@]}" graph gpt2.yaml >own.ang
 compare own-graph "{graph: own.ang}" '{train: {type: text, path: text.txt, context: 16}}' text.txt
 
-# --- a model that was trained on goes on in PyTorch: dropout and batch norm are there, and gradients reach every parameter ---
+# --- a model that was trained on goes on in PyTorch ---
+# Dropout and batch norm are there, and gradients reach every parameter.
 "$python" - <<'P'
 import importlib.util
 

@@ -11,7 +11,8 @@ tree = pathlib.Path(sys.argv[1])
 BITS = re.compile(r"bit-identical|same bits|to the bit|bit for bit|same final weights|same state_hash", re.I)
 CHANGE = re.compile(r"\branks?\b|threads|process|\bkill|resum|restart|interrupt|continues|gr(o|e)w", re.I)
 CONDITION = re.compile(r"bits\.md|same instruction level", re.I)
-# These speak of bits and promise nothing about runs: limits of oneDNN, versions of files, an option that gives bits up, sums of a program's own numbers.
+# These speak of bits and promise nothing about runs: limits of oneDNN, versions of files, an option that gives bits up,
+# sums of a program's own numbers.
 NO_PROMISE = re.compile(r"oneDNN's instruction limit|tests/golden/checkpoints|run\.allow_new_bits|another number of")
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Does what a document says: writes the files that it shows, and runs every command in it, in order, as its reader would.
+# Does what a document says: writes the files that it shows, and runs every command in it, in order, as its reader
+# would.
 #   run.sh SOURCE-TREE BUILD DOCUMENT
-# The README is read in the tree, after whose build it is; tutorials in an empty folder, with anneal installed in ~/anneal.
+# The README is read in the tree, after whose build it is; tutorials in an empty folder, with anneal installed in
+# ~/anneal.
 set -euo pipefail
 tree=$1 build=$2 document=$3
 here=$(cd "$(dirname "$0")" && pwd)

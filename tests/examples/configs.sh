@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The examples that are configs reach what is expected of them, at their last evaluation. shakespeare/char.yaml is trained by
-# tests/cli/demo.sh, for a minute, and looked at there.
+# The examples that are configs reach what is expected of them, at their last evaluation. shakespeare/char.yaml is
+# trained by tests/cli/demo.sh, for a minute, and looked at there.
 #   configs.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command)
 set -euo pipefail
 tree=$1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The examples that fine-tune published models, with small random models in place of these: their data is what they say it is, their configs train, and right answers are counted.
+# The examples that fine-tune published models, with small random models in place of these: their data is what they say
+# it is, their configs train, and right answers are counted.
 #   finetune.sh SOURCE-TREE      (ANNEAL_BIN is the folder of the command, ANNEAL_RUN an emulator and its options)
 set -euo pipefail
 tree=$1 golden=$1/tests/golden

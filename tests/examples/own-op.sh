@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The example with an op of its own: a run that is killed and started again ends as one that is not, and the command refuses its model and
-# its checkpoint by the op's name.
+# The example with an op of its own: a run that is killed and started again ends as one that is not, and the command
+# refuses its model and its checkpoint by the op's name.
 #   own-op.sh OWN-OP EXAMPLE-FOLDER ANNEAL      (ANNEAL_RUN is an emulator and its options)
 set -euo pipefail
 program=$(realpath "$1")

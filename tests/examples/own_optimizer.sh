@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The example with an optimizer of its own: it learns; killed and started again, it ends with the same state; the command, which does not
-# have the optimizer, refuses to resume the run and says why, and can use the weights.
+# The example with an optimizer of its own: it learns; killed and started again, it ends with the same state; the
+# command, which does not have the optimizer, refuses to resume the run and says why, and can use the weights.
 #   own_optimizer.sh PROGRAM EXAMPLE ANNEAL      (ANNEAL_RUN is an emulator and its options)
 set -euo pipefail
 program=$1 config=$2/waves.yaml anneal=$3
@@ -11,8 +11,8 @@ mkdir whole killed
 (cd whole && ${ANNEAL_RUN:-} "$program" "$config" | tee said.txt)
 awk '/val_worst/ { worst = $6 } END { exit !(worst > 0 && worst < 0.1) }' whole/said.txt || { echo "it did not learn the surface"; exit 1; }
 
-# Killed as soon as it has said that it is at step 1000: the save of step 500 is durable by then, as each one is before the next begins. A
-# fast machine may have taken all steps before the signal arrives; then it is tried again.
+# Killed as soon as it has said that it is at step 1000: the save of step 500 is durable by then, as each one is before
+# the next begins. A fast machine may have taken all steps before the signal arrives; then it is tried again.
 cd killed
 mkfifo lines
 ended=0

@@ -414,7 +414,8 @@ def means():
     return series
 
 
-# ---- class weights, the focal loss and the moving average: the model and the samples of tests/train/test_loss_series.c ----
+# ---- class weights, the focal loss and the moving average ----
+# The model and the samples are those of tests/train/test_loss_series.c.
 
 MLP = {"hidden.0.weight": (6, 4), "hidden.0.bias": (6,), "hidden.1.weight": (5, 6), "hidden.1.bias": (5,),
        "output.weight": (3, 5), "output.bias": (3,)}

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Tries what users get: the tarball and the Debian packages, each in a fresh Debian 12 without a network. It is installed, it trains on
-# MNIST to the accuracy that the example promises, a program is compiled with it, and it is removed and leaves nothing behind.
+# Tries what users get: the tarball and the Debian packages, each in a fresh Debian 12 without a network. It is
+# installed, it trains on MNIST to the accuracy that the example promises, a program is compiled with it, and it is
+# removed and leaves nothing behind.
 #   packages.sh SOURCE-TREE BUILD [FOLDER-WITH-DEBIAN-PACKAGES]
-# Without the folder, the packages are made first, which compiles the library again. Takes root, and what `tools/bootstrap --packages` installs.
+# Without the folder, the packages are made first, which compiles the library again. Takes root, and what
+# `tools/bootstrap --packages` installs.
 set -euo pipefail
 tree=$1 build=$2 packages=${3:-}
 debian=${ANNEAL_DEBIAN12:-$tree/.deps/debian12.tar}
@@ -15,8 +17,8 @@ unshare --net --mount true 2>/dev/null || skip "a network of its own is not allo
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# inside ROOT COMMAND...: in the Debian there, with an empty network and a /proc of its own that goes with the command. Nothing is
-# mounted outside, so nothing has to be unmounted.
+# inside ROOT COMMAND...: in the Debian there, with an empty network and a /proc of its own that goes with the command.
+# Nothing is mounted outside, so nothing has to be unmounted.
 inside() {
     local root=$1
     shift

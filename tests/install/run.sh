@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs a build and uses it from outside the tree: from C and C++, by pkg-config and by find_package, shared and static.
+# Installs a build and uses it from outside the tree: from C and C++, by pkg-config and by find_package, shared and
+# static.
 #   run.sh BUILD
 set -euo pipefail
 build=$(realpath "$1")

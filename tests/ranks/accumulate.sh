@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Ranks that divide gradients, with several micro-batches in a leaf and several leaves in a micro-batch: the state_hash of one
-# process, and the bytes that the plan says a rank sends in a step.
+# Ranks that divide gradients, with several micro-batches in a leaf and several leaves in a micro-batch: the state_hash
+# of one process, and the bytes that the plan says a rank sends in a step.
 #   accumulate.sh SOURCE-TREE openmpi|mpich [RANKS...]
-# A line for each run: leaves and micro-batches, strategy, ranks, ranks.accumulate, bytes that the busiest rank sends, hash.
+# A line for each run: leaves and micro-batches, strategy, ranks, ranks.accumulate, bytes that the busiest rank sends,
+# hash.
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 mpi=$2
 shift 2

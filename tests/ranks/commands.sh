@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Commands of one process on a checkpoint that ranks have written, each a part of it: they say and write what they do for the checkpoint of one process.
+# Commands of one process on a checkpoint that ranks have written, each a part of it: they say and write what they do
+# for the checkpoint of one process.
 #   commands.sh SOURCE-TREE MPI RANKS
-# STRATEGIES has the names of those that the ranks divide the state by; by `hybrid`, an even number of ranks is on two hosts.
+# STRATEGIES has the names of those that the ranks divide the state by; by `hybrid`, an even number of ranks is on two
+# hosts.
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
 tree=$1 mpi=$2 ranks=$3 config=gpt-shard

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Normalisation, augmentation, mixup, split and the moving average of the weights, all in one run on a folder of images: it ends bit-identical for any number of threads, loader
-# threads and ranks, by every strategy, and after launches that were killed and went on with other numbers.
+# Normalisation, augmentation, mixup, split and the moving average of the weights, all in one run on a folder of images:
+# it ends bit-identical for any number of threads, loader threads and ranks, by every strategy, and after launches that
+# were killed and went on with other numbers.
 #   data_exact.sh SOURCE-TREE BUILD-FOLDER all|some KILLS [SEED]
-# `all`: every combination of threads, loader threads, ranks, strategies and MPI libraries, which takes some minutes; `some`: few, in which each of them appears.
+# `all`: every combination of threads, loader threads, ranks, strategies and MPI libraries, which takes some minutes;
+# `some`: few, in which each of them appears.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
@@ -60,7 +62,8 @@ for change in data.normalize= data.augment.shift=1 data.augment.mixup=0 data.spl
     plain --set "$change"
     [ "$got" != "$expected" ] || fail "$change changes nothing"
 done
-# An epoch is one step on all samples, and the weights stand still: what differs between epochs is what augmentation has made of the images.
+# An epoch is one step on all samples, and the weights stand still: what differs between epochs is what augmentation has
+# made of the images.
 spread() { # ARGUMENT...: of the losses of four epochs, in `got`
     rm -rf run
     attempt 0 train c.yaml --set ranks.threads=1 --set run.epochs=4 --set batch.global=1000 --set optimizer.lr=1e-30 "$@"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A rank dies: the report says at which step and at what, the exit code is 128 + the signal, and outcome.json says that the run failed.
+# A rank dies: the report says at which step and at what, the exit code is 128 + the signal, and outcome.json says that
+# the run failed.
 #   deaths.sh MPI
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"

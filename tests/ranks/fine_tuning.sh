@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Fine-tuning is exact: LoRA on conversations, packed and not, on a file of tokens, and on a base in q8_0 ends with one state_hash, whatever takes its steps.
+# Fine-tuning is exact: LoRA on conversations, packed and not, on a file of tokens, and on a base in q8_0 ends with one
+# state_hash, whatever takes its steps.
 #   fine_tuning.sh SOURCE-TREE [KILLS] [MPI...]       50 kills, openmpi mpich
-# Threads, threads that load, recompute, 1, 2 and 4 ranks by `none` and `full`; and runs that are killed until there were KILLS of them, each start with other threads or ranks.
-# COMPARE=off leaves all but the kills out, KINDS='chat q8_0' all other kinds. Run by hand; docs/evidence/fine-tuning.md has the counts. Takes some minutes.
+# Threads, threads that load, recompute, 1, 2 and 4 ranks by `none` and `full`; and runs that are killed until there
+# were KILLS of them, each start with other threads or ranks. COMPARE=off leaves all but the kills out, KINDS='chat
+# q8_0' all other kinds. Run by hand; docs/evidence/fine-tuning.md has the counts. Takes some minutes.
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 wanted=${2:-50}
 shift $(($# < 2 ? $# : 2))

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# A model that does not fit: GPT-2 355M in f32, on ranks that may each use what is halfway between the plans of `full` and `gradients`. 4 ranks train 10 steps and save at the fifth; 2 ranks go on from
-# there, with a limit set the same way. Both end with the hash of one process without a limit, and `gradients` is refused under the limit of 4 ranks.
+# A model that does not fit: GPT-2 355M in f32, on ranks that may each use what is halfway between the plans of `full`
+# and `gradients`. 4 ranks train 10 steps and save at the fifth; 2 ranks go on from there, with a limit set the same
+# way. Both end with the hash of one process without a limit, and `gradients` is refused under the limit of 4 ranks.
 #   fits.sh SOURCE-TREE openmpi|mpich [STRATEGY]     STRATEGY (full) must be one that fits
 #   fits.sh SOURCE-TREE one                          prints the hash of one process, which needs 13 GB
-# The limit is RLIMIT_DATA: what a process maps for itself alone and may write to. Addresses that are only reserved do not count.
+# The limit is RLIMIT_DATA: what a process maps for itself alone and may write to. Addresses that are only reserved do
+# not count.
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 mpi=$2 strategy=${3:-full}
 expected=84c9848e2a06f1cc79ee7d5b999d94d5 # of `fits.sh SOURCE-TREE one`

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Hangs are explained: the rank that the others wait for is named, with its place, in time; and a slow one is not.
 #   hangs.sh MPI SCENARIO TIMES REPORT_AFTER LATE PROGRAM
-# SCENARIO: stop (SIGSTOP of a random one of 4 ranks), branch (rank 0 alone makes a collective call), cut (a link between two network namespaces), disk (rank 0 can write nothing any more),
-# slow (one rank has a fifth of its time, TIMES is in seconds: no report may come). PROGRAM: that of watched.c; that of branched.c is beside it.
-# A report is due LATE seconds after REPORT_AFTER. 5 is what we promise of a machine that is not overloaded; beside other
-# tests, seconds say nothing about the code, so CI allows more. With HANGS_DONE=FILE, what has passed is noted there and not done again.
+# SCENARIO: stop (SIGSTOP of a random one of 4 ranks), branch (rank 0 alone makes a collective call), cut (a link
+# between two network namespaces), disk (rank 0 can write nothing any more), slow (one rank has a fifth of its time,
+# TIMES is in seconds: no report may come). PROGRAM: that of watched.c; that of branched.c is beside it. A report is due
+# LATE seconds after REPORT_AFTER. 5 is what we promise of a machine that is not overloaded; beside other tests, seconds
+# say nothing about the code, so CI allows more. With HANGS_DONE=FILE, what has passed is noted there and not done
+# again.
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
 mpi=$1 scenario=$2 times=$3 report_after=$4 late=$5 program=$6

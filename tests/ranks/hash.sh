@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # One state_hash for each run of this folder, however many processes and threads take it, and whatever they divide.
 #   hash.sh SOURCE-TREE [--threads N] [--shard STRATEGY] [--micro SAMPLES] [--runs "NAME..."] [--isa LEVEL] [--record] [LAUNCHER...]
-# LAUNCHER is put before the command: mpirun.openmpi -n 3. hashes.txt has the hashes of one process without one; --record writes them.
-# Each run has the level of instructions that its config names, and is left out where there is no such level. With --isa, all runs have LEVEL,
-# and their hashes are in hashes-LEVEL.txt. With --micro, a micro-batch has room for several leaves.
+# LAUNCHER is put before the command: mpirun.openmpi -n 3. hashes.txt has the hashes of one process without one;
+# --record writes them. Each run has the level of instructions that its config names, and is left out where there is no
+# such level. With --isa, all runs have LEVEL, and their hashes are in hashes-LEVEL.txt. With --micro, a micro-batch has
+# room for several leaves.
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 here=$1/tests/ranks threads=1 shard=none names= isa= record= micro=
 shift

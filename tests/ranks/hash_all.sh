@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The hashes of hash.sh on 1 to 8 ranks, with one and two threads each, under both MPI libraries and by every strategy.
 #   hash_all.sh SOURCE-TREE BUILD-FOLDER [--shard "STRATEGY..."] [--runs "NAME..."] [SCRATCH-FOLDER]
-# Takes some ten minutes on two cores for each strategy. `hybrid` is for even numbers of ranks, which take themselves for ranks of two hosts.
+# Takes some ten minutes on two cores for each strategy. `hybrid` is for even numbers of ranks, which take themselves
+# for ranks of two hosts.
 set -euo pipefail
 tree=$(realpath "$1") build=$(realpath "$2") strategies="none optimizer" names=
 shift 2

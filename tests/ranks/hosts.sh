@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# Several hosts on one machine: network namespaces joined by a virtual cable, or by a switch with a delay and a loss (relay.c). Needs root.
+# Several hosts on one machine: network namespaces joined by a virtual cable, or by a switch with a delay and a loss
+# (relay.c). Needs root.
 hosts=(anw$$a anw$$b)
 relay_process=
 
@@ -31,7 +32,8 @@ hosts_begin() {
     for host in "${hosts[@]}"; do # which takes up to a second
         until ip netns exec "$host" grep -q 1 /sys/class/net/cable/carrier; do sleep 0.05; done
     done
-    # What a launcher uses in place of ssh: agent [-x] HOST COMMAND... Another host has its own name, shared memory and process numbers.
+    # What a launcher uses in place of ssh: agent [-x] HOST COMMAND... Another host has its own name, shared memory and
+    # process numbers.
     cat >agent <<'A'
 #!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
@@ -42,7 +44,8 @@ A
     chmod +x agent
 }
 
-# hosts_options MPI EACH HOST...: the launcher's options for so many ranks on each of these hosts, in the array `options`
+# hosts_options MPI EACH HOST...: the launcher's options for so many ranks on each of these hosts, in the array
+# `options`
 hosts_options() {
     local mpi=$1 each=$2 list
     shift 2

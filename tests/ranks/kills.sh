@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Ranks die, and so does their launcher: a supervised run goes on with fewer ranks and again with all, and ends bit-identical to one process that nobody disturbed.
+# Ranks die, and so does their launcher: a supervised run goes on with fewer ranks and again with all, and ends
+# bit-identical to one process that nobody disturbed.
 #   kills.sh SOURCE-TREE MPI KILLS
-# Every start takes one of the strategies of STRATEGIES="none", at random among those that the fewest starts had; by `hybrid`, an even number of ranks is on two hosts.
-# Runs of gpt-bf16.yaml: by turns one with more steps, which most kills interrupt in its steps, evaluations and saves, and the run of hashes.txt, which is so short that they
-# interrupt its start and its end. With KILLS_DONE=FILE, the runs that have passed are noted there with their kills, and are not done again.
+# Every start takes one of the strategies of STRATEGIES="none", at random among those that the fewest starts had; by
+# `hybrid`, an even number of ranks is on two hosts. Runs of gpt-bf16.yaml: by turns one with more steps, which most
+# kills interrupt in its steps, evaluations and saves, and the run of hashes.txt, which is so short that they interrupt
+# its start and its end. With KILLS_DONE=FILE, the runs that have passed are noted there with their kills, and are not
+# done again.
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
 tree=$1 mpi=$2 wanted=$3
@@ -56,7 +59,8 @@ victims() {
 }
 has_victims() { [ "$(victims | wc -l)" -ge 2 ]; }
 is_gone() { ! kill -0 "$process" 2>/dev/null; }
-# Whoever waits on for a run that has ended starts so many processes that one gets the number of the run, whose exit code is then lost.
+# Whoever waits on for a run that has ended starts so many processes that one gets the number of the run, whose exit
+# code is then lost.
 has_victims_or_is_gone() { has_victims || is_gone; }
 
 kills=0 runs=0 launchers=0

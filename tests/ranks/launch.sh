@@ -17,7 +17,8 @@ launcher() {
     }
 }
 
-# two_hosts BUILD-FOLDER MPI RANKS: the words that make of as many neighbouring ranks two hosts, in the array `two_hosts`; none for an odd number, which is one host
+# two_hosts BUILD-FOLDER MPI RANKS: the words that make of as many neighbouring ranks two hosts, in the array
+# `two_hosts`; none for an odd number, which is one host
 two_hosts() {
     two_hosts=()
     [ $(($3 % 2)) = 1 ] || two_hosts=(env "LD_PRELOAD=$1/lib/libtwo_hosts_$2.so")

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What ranks hold of GPT-2 124M by every strategy: as planned, to the byte; of the machine's memory within 3 % of it; pieces fall as 1/P, and no rank has more of them than another.
+# What ranks hold of GPT-2 124M by every strategy: as planned, to the byte; of the machine's memory within 3 % of it;
+# pieces fall as 1/P, and no rank has more of them than another.
 #   memory.sh SOURCE-TREE BUILD-FOLDER MPI RANKS...
-# STRATEGIES and PRECISIONS have the names to go through. By none and optimizer there are at most 4 ranks: eight copies do not fit a machine of 24 GB. With MEMORY_DONE=FILE, the lines of memory.c
-# are kept there, and what it has is not done again.
+# STRATEGIES and PRECISIONS have the names to go through. By none and optimizer there are at most 4 ranks: eight copies
+# do not fit a machine of 24 GB. With MEMORY_DONE=FILE, the lines of memory.c are kept there, and what it has is not
+# done again.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 build=$2 mpi=$3 vocabulary=50257
@@ -13,7 +15,8 @@ import random, struct
 tokens = random.Random(1)
 open('tokens.bin', 'wb').write(struct.pack('<4000H', *(tokens.randrange($vocabulary) for _ in range(4000))))"
 
-# write_config FILE SHAPE: batches of one sample of 64 tokens, a leaf for each rank. Where gradients are whole, a leaf has two of them: the second adds to the gradients of the first, which needs most.
+# write_config FILE SHAPE: batches of one sample of 64 tokens, a leaf for each rank. Where gradients are whole, a leaf
+# has two of them: the second adds to the gradients of the first, which needs most.
 write_config() {
     local samples=$ranks
     case $shard in none | optimizer) samples=$((2 * ranks)) ;; esac

@@ -9,7 +9,8 @@ import sys
 PAGE = 4096
 UNITS = 12 + 2  # the blocks, and what lies before and after them
 NEAR = 0.03  # of what is allocated
-# What a strategy divides, and in how many buffers; in bf16 weights have a low copy too, whose pieces take whole pages of the system as well.
+# What a strategy divides, and in how many buffers; in bf16 weights have a low copy too, whose pieces take whole pages
+# of the system as well.
 BUFFERS = {"weights": 2, "gradients": 1, "moments": 2}
 DIVIDED = {"none": [], "optimizer": ["moments"], "gradients": ["gradients", "moments"], "full": ["weights", "gradients", "moments"],
            "hybrid": []}

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Three hosts whose network has a delay of 1 ms and loses 1 % of its frames: runs have the hash of one process.
 #   network.sh SOURCE-TREE BUILD-FOLDER MPI hash|cut TIMES
-# hash: a run of gpt-bf16.yaml on the three, by each strategy of STRATEGIES in turn, with one rank on each, or two by `hybrid`. cut: under a supervisor; one host is cut off, and the run goes on with two. With NETWORK_DONE=FILE, what has passed
-# is noted there, and is not done again.
+# hash: a run of gpt-bf16.yaml on the three, by each strategy of STRATEGIES in turn, with one rank on each, or two by
+# `hybrid`. cut: under a supervisor; one host is cut off, and the run goes on with two. With NETWORK_DONE=FILE, what has
+# passed is noted there, and is not done again.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"

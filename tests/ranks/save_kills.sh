@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# A rank is killed in each phase of a save, in all of them and on each rank in turn; every start has another strategy, and the run ends with the hash of one process.
+# A rank is killed in each phase of a save, in all of them and on each rank in turn; every start has another strategy,
+# and the run ends with the hash of one process.
 #   save_kills.sh SOURCE-TREE BUILD-FOLDER MPI TIMES
-# STRATEGIES has the names, PHASES those of phases, RANKS (3) the number of ranks; by `hybrid`, an even number is on two hosts. Every phase comes TIMES on each rank, by turns right before a call of it and right after it. With KILLS_DONE=FILE, what has passed is noted there, and is not done again.
+# STRATEGIES has the names, PHASES those of phases, RANKS (3) the number of ranks; by `hybrid`, an even number is on two
+# hosts. Every phase comes TIMES on each rank, by turns right before a call of it and right after it. With
+# KILLS_DONE=FILE, what has passed is noted there, and is not done again.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
@@ -17,7 +20,8 @@ cp "$tree/tests/ranks/$config.yaml" .
 expected=$(sed -n "s/^$config //p" "$tree/tests/ranks/hashes.txt")
 [ -n "$expected" ] || fail "hashes.txt does not have $config"
 
-# What a launcher starts: notes the number of its process. The rank that is to notice the moment has libraries before the system's.
+# What a launcher starts: notes the number of its process. The rank that is to notice the moment has libraries before
+# the system's.
 cat >rank <<'R'
 #!/bin/sh
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}
@@ -65,7 +69,8 @@ kill_in() {
         until_true 20 is_gone "$p" || fail "$what: process $p is left"
     done
     [ "$(field run/outcome.json 'd["end"] == "done", d["generation"]')" = "False $launch" ] || fail "$what: nobody was killed: $(cat run/outcome.json)"
-    # What there must be, and must not be: if another rank dies, rank 0 may come a little further. The best evaluation is saved too, between other saves.
+    # What there must be, and must not be: if another rank dies, rank 0 may come a little further. The best evaluation
+    # is saved too, between other saves.
     now=$(newest)
     case $phase-$mode-$victim in
     rename-after-*) [ "$now" = $at ] || fail "$what: the newest checkpoint is that of step $now, and that of step $at had its name" ;;

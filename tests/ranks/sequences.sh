@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs that move: each is stopped at random steps and goes on from its checkpoint with another number of ranks and threads, another MPI, strategy and number of writers, and ends with the
-# hash of one process.
+# Runs that move: each is stopped at random steps and goes on from its checkpoint with another number of ranks and
+# threads, another MPI, strategy and number of writers, and ends with the hash of one process.
 #   sequences.sh SOURCE-TREE BUILD-FOLDER COUNT [SEED]
-# STRATEGIES="none optimizer" has the names to choose from. A sequence is chosen by SEED and its number, so a failure can be repeated but for the moment of a stop. With SEQUENCES_DONE=FILE,
-# what has passed is noted there and not done again.
+# STRATEGIES="none optimizer" has the names to choose from. A sequence is chosen by SEED and its number, so a failure
+# can be repeated but for the moment of a stop. With SEQUENCES_DONE=FILE, what has passed is noted there and not done
+# again.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"

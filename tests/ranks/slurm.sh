@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Slurm: `srun -n 4 anneal train`, and a batch job that is interrupted and queued again, end with the state of one process.
+# Slurm: `srun -n 4 anneal train`, and a batch job that is interrupted and queued again, end with the state of one
+# process.
 #   slurm.sh SOURCE-TREE
-# The test starts a cluster of one node, in namespaces of its own for processes, network and mounts. So its ports and files are in
-# nobody's way, and however the test ends, the kernel ends all processes that it has started and drops their files.
+# The test starts a cluster of one node, in namespaces of its own for processes, network and mounts. So its ports and
+# files are in nobody's way, and however the test ends, the kernel ends all processes that it has started and drops
+# their files.
 skip() {
     echo "$1: not tested"
     exit 77
@@ -39,7 +41,8 @@ cat >"$SLURM_CONF" <<C
 ClusterName=test
 SlurmctldHost=$host(127.0.0.1)
 SlurmUser=root
-# A job that is queued again may start after cred_expire seconds, and is looked for every sched_interval. By default these are 120 and 60.
+# A job that is queued again may start after cred_expire seconds, and is looked for every sched_interval. By default
+# these are 120 and 60.
 AuthInfo=socket=$work/munge.socket,cred_expire=5
 SchedulerParameters=sched_interval=1
 StateSaveLocation=$work/state
@@ -80,10 +83,11 @@ same() {
 }
 
 # --- srun ---
-# Each process has SLURM_PROCID, SLURM_LOCALID, SLURM_STEP_ID and SLURM_STEP_NUM_TASKS. With --mpi=pmix, which Open MPI needs, it also
-# has PMIX_RANK and PMIX_NAMESPACE (slurm.pmix.JOB.STEP), but no variable of PMIx has the size. With --mpi=pmi2, which MPICH needs, it
-# has PMI_RANK, PMI_SIZE and PMI_FD. With --mpi=none it has none of these, and every process is rank 0 of 1.
-# tests/comm/mpirun.sh says what HWLOC_COMPONENTS is for; `anneal train -n` below has to do without.
+# Each process has SLURM_PROCID, SLURM_LOCALID, SLURM_STEP_ID and SLURM_STEP_NUM_TASKS. With --mpi=pmix, which Open MPI
+# needs, it also has PMIX_RANK and PMIX_NAMESPACE (slurm.pmix.JOB.STEP), but no variable of PMIx has the size. With
+# --mpi=pmi2, which MPICH needs, it has PMI_RANK, PMI_SIZE and PMI_FD. With --mpi=none it has none of these, and every
+# process is rank 0 of 1. tests/comm/mpirun.sh says what HWLOC_COMPONENTS is for; `anneal train -n` below has to do
+# without.
 train_on_four() { HWLOC_COMPONENTS=-opencl exec srun --mpi=pmix --overcommit -n 4 "${train[@]}" "$@" >out 2>err; }
 # The run stops when `anneal stop` asks for it, as outcome.json says, and another srun goes on from its checkpoint.
 train_on_four --set run.dir=srun --set log.every='1 steps' &
@@ -106,7 +110,8 @@ cat >job.sh <<J
 # Behind others: on a busy machine Slurm takes seconds to pass a signal on, and the run must not be over by then.
 nice -n 19 ${train[*]} --set run.dir=batch --supervise -n 4 & p=\$!
 trap 'kill -USR1 \$p' USR1
-# Once, as soon as it trains, the signal that Slurm sends 300 seconds before the end of the job's time. From here, as on a busy machine the test may see nothing of a job until it is over.
+# Once, as soon as it trains, the signal that Slurm sends 300 seconds before the end of the job's time. From here, as on
+# a busy machine the test may see nothing of a job until it is over.
 { until grep -qs '"step"' batch/metrics.jsonl; do sleep 0.05; done; mkdir asked && scancel --batch --signal=USR1 \$SLURM_JOB_ID; } &
 while kill -0 \$p 2>/dev/null; do wait \$p; done
 wait \$p

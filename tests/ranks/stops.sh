@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Stops and starts under launchers: a request to stop gives a checkpoint and exit code 75 although the launcher passes no signal on, and a rank that stops or dies while it starts is named and
-# nothing is left behind.
+# Stops and starts under launchers: a request to stop gives a checkpoint and exit code 75 although the launcher passes
+# no signal on, and a rank that stops or dies while it starts is named and nothing is left behind.
 #   stops.sh MPI SCENARIO TIMES [REPORT_AFTER [LATE]]
-# SCENARIO: requests (TERM, INT, USR1 and `anneal stop`, of -n and of --supervise, TIMES each), before (the same before the first step), second (a second TERM ends all at once),
-# stopped, killed (one of the ranks, at TIMES moments of the start), leader (the leader is killed at as many), bare (`anneal stop` under mpirun itself).
-# The launcher is a script that starts the real one, ignores signals, and can stop or kill a rank so many milliseconds after it was started. REPORT_AFTER: ranks.report_after, in seconds; a rank
-# is to be named LATE seconds after that: 5 is what we promise of a machine that is not overloaded; beside other tests,
-# seconds say nothing about the code, so CI allows more. With STOPS_DONE=FILE, what has passed is noted there and not done again.
+# SCENARIO: requests (TERM, INT, USR1 and `anneal stop`, of -n and of --supervise, TIMES each), before (the same before
+# the first step), second (a second TERM ends all at once), stopped, killed (one of the ranks, at TIMES moments of the
+# start), leader (the leader is killed at as many), bare (`anneal stop` under mpirun itself). The launcher is a script
+# that starts the real one, ignores signals, and can stop or kill a rank so many milliseconds after it was started.
+# REPORT_AFTER: ranks.report_after, in seconds; a rank is to be named LATE seconds after that: 5 is what we promise of a
+# machine that is not overloaded; beside other tests, seconds say nothing about the code, so CI allows more. With
+# STOPS_DONE=FILE, what has passed is noted there and not done again.
 source "$(dirname "$0")/../cli/preamble.sh"
 source "$(dirname "$0")/launch.sh"
 mpi=$1 scenario=$2 times=$3 report_after=${4:-10} late=${5:-5}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Who touches which file of a checkpoint, seen by strace of all ranks: each byte of its parts is read once when it is loaded, whatever the number of ranks, and while it is written no rank opens,
-# looks at or names another's.
+# Who touches which file of a checkpoint, seen by strace of all ranks: each byte of its parts is read once when it is
+# loaded, whatever the number of ranks, and while it is written no rank opens, looks at or names another's.
 #   strace.sh SOURCE-TREE MPI WRITERS:READERS...
 # STRATEGIES has the names; the readers have another than the writers.
 source "$(dirname "$0")/../cli/preamble.sh"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What ranks send in a step is what `anneal plan --ranks` says, to the byte, by every strategy: counted below the plugin, in MPI's own calls. Without shared memory it is also what the
-# table of traffic_table.py says.
+# What ranks send in a step is what `anneal plan --ranks` says, to the byte, by every strategy: counted below the
+# plugin, in MPI's own calls. Without shared memory it is also what the table of traffic_table.py says.
 #   traffic.sh SOURCE-TREE BUILD-FOLDER openmpi|mpich RANKS...
-# STRATEGIES and PRECISIONS have the names to go through. `hybrid` is for even numbers of ranks, which take themselves for ranks of two hosts.
+# STRATEGIES and PRECISIONS have the names to go through. `hybrid` is for even numbers of ranks, which take themselves
+# for ranks of two hosts.
 export ANNEAL_BIN=$2/bin
 source "$(dirname "$0")/../cli/preamble.sh"
 tree=$1 build=$2 mpi=$3 config=gpt-shard.yaml steps=2 more=4
@@ -12,7 +13,8 @@ export OMP_WAIT_POLICY=passive
 cp "$tree/tests/ranks/$config" .
 python3 "$tree/tests/ranks/make_data.py" "$tree"
 
-# train RANKS STEPS: leaves what each rank has sent in sends.STEPS.RANK. An evaluation comes at the end, however many steps there are.
+# train RANKS STEPS: leaves what each rank has sent in sends.STEPS.RANK. An evaluation comes at the end, however many
+# steps there are.
 train() {
     rm -rf run
     SENDS=sends.$2 "$tree/tests/comm/mpirun.sh" "$mpi" "$1" env LD_PRELOAD="$preloaded" "${anneal[@]}" train $config --set run.dir=run --set ranks.threads=1 \

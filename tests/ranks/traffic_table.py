@@ -95,7 +95,8 @@ def main():
         # how often all gradients go, and how often all weights: at least and at most
         times, least, most = {"none": (nodes + 1, 0, 0), "optimizer": (nodes, 1, 1), "gradients": (rounds, 1, 1),
                               "full": (rounds, runs, 2 * runs), "hybrid": (rounds, runs, 2 * runs)}[strategy]
-        # A piece of a unit is up to a page more or less than its P-th part. It is what a rank does not send of its gradients, and what it sends to every other rank.
+        # A piece of a unit is up to a page more or less than its P-th part. It is what a rank does not send of its
+        # gradients, and what it sends to every other rank.
         room = PAGE * 4 * len(units)
         back = strategy == "none"
         if abs(gradients - times * gradient_bytes - across) > (times - back + back * (ranks - 1) + 2 * (hosts - 1)) * room:

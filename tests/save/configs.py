@@ -22,7 +22,8 @@ save:      {{every: 7 steps, keep_last: 2, keep_every: 56}}
 log:       {{every: 1 steps}}
 """
 
-# Targets that f16 has no room for at the first scale: it falls at the beginning, rises after 2,000 good steps and falls again.
+# Targets that f16 has no room for at the first scale: it falls at the beginning, rises after 2,000 good steps and falls
+# again.
 SCALED = """
 run:       {{dir: {run}, steps: {steps}, seed: 5}}
 model:     {{type: mlp, hidden: [32, 32], dropout: 0.1}}

@@ -52,7 +52,8 @@ class Mount:
         return self.point
 
     def __exit__(self, *_):
-        # The system closes files of a killed process when it comes to it: on a busy machine somebody seems to be there for a while.
+        # The system closes files of a killed process when it comes to it: on a busy machine somebody seems to be there
+        # for a while.
         until = time.monotonic() + 60
         while subprocess.run(["fusermount3", "-u", str(self.point)], capture_output=True).returncode != 0:
             if time.monotonic() > until:

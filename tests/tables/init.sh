@@ -7,8 +7,8 @@ says() { grep -qF -- "$1" err || failed "it does not say: $1"; }
 has() { grep -qxF -- "$1" "$config" || fail "$config does not have the line '$1': $(cat "$config")"; }
 python3 "$1/tests/tables/make.py"
 
-# begin NAME METRIC LEAST ARGUMENT...: a config, a run whose metric on samples that it did not train on is at least this, an evaluation
-# with the same number
+# begin NAME METRIC LEAST ARGUMENT...: a config, a run whose metric on samples that it did not train on is at least
+# this, an evaluation with the same number
 begin() {
     local name=$1 metric=$2 least=$3
     shift 3

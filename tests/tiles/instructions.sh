@@ -11,7 +11,8 @@ instructions() { # instructions FILE: those of level amx
     objdump -d --no-show-raw-insn "$1" | grep -cE '^ *[0-9a-f]+:\s+(tdp|tile|ldtilecfg|sttilecfg|vdpbf16ps|vcvtne)' || true
 }
 
-# First where there are some, or a search that finds nothing would prove nothing. All programs on the model have the same objects.
+# First where there are some, or a search that finds nothing would prove nothing. All programs on the model have the
+# same objects.
 [ "$(instructions "$ANNEAL_BIN/checkops")" -gt 200 ] || fail "checkops has no instructions of level amx"
 [ "$(instructions "$ANNEAL_BIN/checkops_on_model")" = 0 ] || fail "checkops_on_model has instructions of level amx"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An operator of a cluster: unpacks without root where nobody may write, looks at the machine, loads the module, and leaves runs alone
-# that are killed, preempted and damaged.
+# An operator of a cluster: unpacks without root where nobody may write, looks at the machine, loads the module, and
+# leaves runs alone that are killed, preempted and damaged.
 #   operator.sh UNPACKED-TARBALL
 source "$(dirname "$0")/preamble.sh"
 

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# What walks begin with: `source "$(dirname "$0")/preamble.sh"`. The first argument of a walk is the folder that the tarball was unpacked
-# to. A walk has a folder and a home of its own, `anneal` in PATH, and nothing of the tree or of the build in its environment.
+# What walks begin with: `source "$(dirname "$0")/preamble.sh"`. The first argument of a walk is the folder that the
+# tarball was unpacked to. A walk has a folder and a home of its own, `anneal` in PATH, and nothing of the tree or of
+# the build in its environment.
 set -euo pipefail
 [ -x "$1/bin/anneal" ] || { echo "skipped: there is no tarball in $1"; exit 77; }
 prefix=$(realpath "$1")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A student with pictures: a folder of PNG files, one folder for each class. Lets anneal write a config, trains a small convolution with it, looks at the result, and asks it
-# about a single file and about a folder.
+# A student with pictures: a folder of PNG files, one folder for each class. Lets anneal write a config, trains a small
+# convolution with it, looks at the result, and asks it about a single file and about a folder.
 #   student-images.sh UNPACKED-TARBALL
 source "$(dirname "$0")/preamble.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A student with a table: names of classes, a column of text, one to leave out and missing cells. Lets anneal write a config, trains, looks at the result, predicts
-# for new rows, draws the curves, and makes two mistakes.
+# A student with a table: names of classes, a column of text, one to leave out and missing cells. Lets anneal write a
+# config, trains, looks at the result, predicts for new rows, draws the curves, and makes two mistakes.
 #   student-table.sh UNPACKED-TARBALL
 source "$(dirname "$0")/preamble.sh"
 

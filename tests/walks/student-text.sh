@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A student with a text: lets anneal write a config, trains a small GPT on its characters, stops it with Ctrl-C, continues, and reads what it has learned.
+# A student with a text: lets anneal write a config, trains a small GPT on its characters, stops it with Ctrl-C,
+# continues, and reads what it has learned.
 #   student-text.sh UNPACKED-TARBALL
 source "$(dirname "$0")/preamble.sh"
 
