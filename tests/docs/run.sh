@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Does what a document says: writes the files that it shows, and runs every command in it, in order, as its reader
 # would.
-#   run.sh SOURCE-TREE BUILD DOCUMENT
+#   run.sh SOURCE-TREE BUILD DOCUMENT [WITHOUT]
+# Lines with commands that match WITHOUT (an extended regular expression) are left out, and what they make is not looked
+# at.
 # The README is read in the tree, after whose build it is; tutorials in an empty folder, with anneal installed in
 # ~/anneal.
 set -euo pipefail
-tree=$1 build=$2 document=$3
+tree=$1 build=$2 document=$3 without=${4:-}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -24,6 +26,10 @@ awk -v folder="$work/files" '
         name = ""; next }
     /^```/ { inside = 0; next }
     inside && to != "" { print > to }' "$tree/$document"
+if [ -n "$without" ]; then
+    grep -qE -- "$without" "$work/files/commands" || { echo "FAILED: $document has no command '$without'"; exit 1; }
+    sed -i -E "\\#$without#d" "$work/files/commands"
+fi
 [ -s "$work/files/commands" ] || { echo "$document has no command"; exit 1; }
 
 if [ "$document" = README.md ]; then
@@ -48,4 +54,4 @@ tail -n 5 "$work/out"
 export TOOK=$SECONDS # for what looks at it below
 # What a document made is looked at where somebody wrote down how it should be.
 after=$here/after-$(basename "$document" .md).py
-[ ! -e "$after" ] || python3 "$after" "$tree" "$work/out" || { echo "FAILED: $document: what its commands made is not right"; exit 1; }
+[ -n "$without" ] || [ ! -e "$after" ] || python3 "$after" "$tree" "$work/out" || { echo "FAILED: $document: what its commands made is not right"; exit 1; }

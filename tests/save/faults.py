@@ -3,7 +3,7 @@
 first thing that it did not live to do; and the power goes at each. The run that follows must end with the bits of the run that nothing
 happened to, and from the first save on there must be a good checkpoint at every moment.
 
-    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N] [--ranks N --mpi NAME --shard NAME [--half 0|1]]
+    faults.py TREE LIBRARY [--long] [--only TEXT] [--jobs N] [--half 0|1] [--ranks N --mpi NAME --shard NAME]
 
 TREE is the source tree, LIBRARY what tests/save/interpose.c becomes. Without --long each call fails with one of its errors, in turn; and
 the three starts, which make mostly the same calls, share what else may happen there: before each call the process dies in one of them and
