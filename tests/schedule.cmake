@@ -108,7 +108,7 @@ native(test_open_dora test_exec_gathered test_exec_recompute test_train_planned 
     cli-normalize cli-summary)
 
 learns(examples-programs test_open_constructor_short ranks-hash-threads-1 ranks-hash-threads-2 ranks-hash-base
-    ranks-hash-together checkops-threads)
+    ranks-hash-together checkops-threads cli-finetune examples-finetune)
 
 levels(test_base_isa test_kernels_rows test_kernels_pool test_kernels_product_amx test_kernels_onednn
     test_kernels_convolution_onednn test_kernels_copy_tiled checkops-test checkops-options test_golden
