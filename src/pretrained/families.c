@@ -1,10 +1,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/graph.h"
 #include "pretrained/family.h"
 
-static const an_family *const families[] = {&an_family_bert,    &an_family_gpt2,  &an_family_llama,
-                                            &an_family_mistral, &an_family_qwen2, &an_family_qwen3};
+static const an_family *const families[] = {
+#define AN_FAMILY(name) &an_family_##name,
+#include "pretrained/families.def"
+#undef AN_FAMILY
+};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 const an_family *an_family_at(int index) {
@@ -40,6 +44,22 @@ const an_family *an_family_of_body(const char *parameter) {
     for (int i = 0; i < FAMILIES; i++)
         if (families[i]->body && !strcmp(families[i]->body, parameter)) return families[i];
     return NULL;
+}
+
+static bool has_parameter(const an_graph *graph, const char *name) {
+    for (size_t i = 0; i < graph->parameter_count; i++)
+        if (!strcmp(graph->parameters[i].name, name)) return true;
+    return false;
+}
+
+const an_family *an_family_of_model(const an_graph *graph, const bool has[AN_FACTS]) {
+    const an_family *other = NULL;
+    for (int i = 0; i < FAMILIES; i++) {
+        if (!has_parameter(graph, families[i]->table)) continue;
+        if (families[i]->fits && families[i]->fits(has)) return families[i];
+        if (!families[i]->fits) other = families[i];
+    }
+    return other;
 }
 
 bool an_family_is_head(const an_family *family, const char *name) {

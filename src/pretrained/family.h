@@ -1,4 +1,5 @@
-/* Families of published models. A family is one file, whose record families.c lists: what its files are called and what
+/* Families of published models. A family is one file with a record, and a line in
+ * families.def: what its files are called and what
  * they say, what an absent key means, how its graph is built, and what its tensors are called in GGUF.
  * docs/howto/add-a-model-family.md shows how to write one. */
 #ifndef AN_PRETRAINED_FAMILY_H
@@ -35,6 +36,10 @@ typedef struct an_family {
     const char *architectures[8]; /* of config.json */
     const an_family_key *keys;
     const an_family_name *names;
+    /* The table of tokens, which every model of the family has and no other model but those of relatives; and whether a
+     * model with this table, of which these facts are known and not 0, is of this family. NULL: if no relative's is. */
+    const char *table;
+    bool (*fits)(const bool has[AN_FACTS]);
     /* A parameter that every model of the family has, and what the names of its heads begin with. A folder may
      * lack a head of the model, or have one for another task. NULL: models of the family have one head,
      * which the folder must have. */
@@ -52,14 +57,17 @@ typedef struct an_family {
     const char *gguf_as; /* general.architecture, where `gguf` is NULL; NULL there too: it cannot be written as GGUF */
 } an_family;
 
-extern const an_family an_family_bert, an_family_gpt2, an_family_llama, an_family_mistral, an_family_qwen2,
-    an_family_qwen3;
+#define AN_FAMILY(name) extern const an_family an_family_##name;
+#include "pretrained/families.def"
+#undef AN_FAMILY
 
 const an_family *an_family_at(int index);                /* NULL after the last */
 const an_family *an_family_find(const char *model_type); /* NULL: none */
 const an_family *an_family_find_gguf(const char *name, size_t length);
 bool an_family_has(const an_family *family, const char *architecture);
 const an_family_key *an_family_key_of(const an_family *family, int row); /* NULL: the family does not have it */
+/* The family of a model that was trained here, by its parameters and facts; NULL: none. */
+const an_family *an_family_of_model(const an_graph *graph, const bool has[AN_FACTS]);
 /* The family whose `body` the parameter is; NULL: none. */
 const an_family *an_family_of_body(const char *parameter);
 /* Whether a parameter or a tensor is of one of the family's heads. */

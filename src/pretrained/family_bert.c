@@ -105,6 +105,7 @@ const an_family an_family_bert = {
     .architectures = {"BertModel", "BertForSequenceClassification", "BertForMaskedLM", "BertForPreTraining",
                       "BertForNextSentencePrediction"},
     .keys = keys,
+    .table = "embeddings.word_embeddings.weight",
     .names = names,
     .body = "embeddings.word_embeddings.weight",
     .heads = {"pooler.", "classifier.", "cls."},

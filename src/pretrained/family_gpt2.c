@@ -65,6 +65,7 @@ const an_family an_family_gpt2 = {
     .architectures = {"GPT2LMHeadModel", "GPT2Model", "GPT2DoubleHeadsModel", "GPT2ForSequenceClassification",
                       "GPT2ForTokenClassification", "GPT2ForQuestionAnswering"},
     .keys = keys,
+    .table = "wte.weight",
     .names = names,
     .settle = settle,
     .build = build,

@@ -35,6 +35,7 @@ const an_family an_family_llama = {
     .architectures = {"LlamaForCausalLM", "LlamaModel", "LlamaForSequenceClassification", "LlamaForTokenClassification",
                       "LlamaForQuestionAnswering", "LLaMAForCausalLM"},
     .keys = keys,
+    .table = AN_LLAMA_TABLE,
     .names = an_llama_own_names,
     .settle = an_llama_settle,
     .build = an_llama_build,

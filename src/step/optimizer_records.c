@@ -16,28 +16,32 @@ static const an_optimizer_record adamw = {
     .name = "adamw", .version = 1, .moments = 2, .beta_1 = 0.9, .beta_2 = 0.999, .weight_decay = 0.01};
 static const an_optimizer_record adam = {.name = "adam", .version = 1, .moments = 2, .beta_1 = 0.9, .beta_2 = 0.999};
 static const an_optimizer_record sgd = {.name = "sgd", .version = 1, .moments = 1, .beta_1 = 0.9, .beta_2 = 0.999};
-static const an_optimizer_record *const builtin[] = {[AN_OPTIMIZER_ADAMW] = &adamw,
-                                                     [AN_OPTIMIZER_ADAM] = &adam,
-                                                     [AN_OPTIMIZER_SGD] = &sgd,
-                                                     [AN_OPTIMIZER_LION] = &an_optimizer_lion};
+/* … and by level of instructions, where their functions are compiled for each. */
+static const an_optimizer_record *const builtin[][AN_LEVELS] = {[AN_OPTIMIZER_ADAMW] = {&adamw},
+                                                                [AN_OPTIMIZER_ADAM] = {&adam},
+                                                                [AN_OPTIMIZER_SGD] = {&sgd},
+                                                                [AN_OPTIMIZER_LION] = AN_OPTIMIZER_LEVELS(lion)};
 enum { BUILTIN = sizeof builtin / sizeof *builtin, MOST_MOMENTS = 2 };
 
 /* ---- asking ---- */
 
 /* All of them, one after the other; NULL behind the last. */
 static const an_optimizer_record *record_at(const an_context *ctx, int index) {
-    if (index < BUILTIN) return builtin[index];
+    if (index < BUILTIN) return builtin[index][0];
     const an_added *item = an_added_at(ctx, AN_ADDED_OPTIMIZER, index - BUILTIN);
     return item ? (const an_optimizer_record *)item->record : NULL;
 }
 
 const an_optimizer_record *an_optimizer_builtin(an_optimizer_type type) {
-    return (unsigned)type < BUILTIN ? builtin[type] : NULL;
+    return (unsigned)type < BUILTIN ? builtin[type][0] : NULL;
 }
 
 const an_optimizer_record *an_optimizer_for_isa(const an_optimizer_record *record, an_isa isa) {
-    static const an_optimizer_record *const lion[AN_LEVELS] = AN_OPTIMIZER_LEVELS(lion);
-    return record == lion[0] ? lion[an_level_of(isa)] : record;
+    int index = 0, level = an_level_of(isa);
+    while (index < BUILTIN && builtin[index][0] != record) index++;
+    if (index == BUILTIN) return record;
+    while (!builtin[index][level]) level--;
+    return builtin[index][level];
 }
 
 const an_optimizer_record *an_optimizer_record_find(const an_context *ctx, const char *name) {

@@ -40,24 +40,6 @@ static bool is_published(const char *path) {
     return an_gguf_is(path) || (an_path_join(file, path, "config.json") && an_file_exists(file));
 }
 
-/* Llama and its relatives differ in what their layers have beside the matrices. */
-static const an_family *guess_family(const an_model_facts *f, const an_graph *graph) {
-#define IS(fact) (f->facts[fact].known && f->facts[fact].value != 0)
-    bool gpt2 = false, llama = false;
-    for (size_t i = 0; i < graph->parameter_count; i++) {
-        const an_family *family = an_family_of_body(graph->parameters[i].name);
-        if (family) return family;
-        gpt2 = gpt2 || !strcmp(graph->parameters[i].name, "wte.weight");
-        llama = llama || !strcmp(graph->parameters[i].name, "model.embed_tokens.weight");
-    }
-    if (gpt2) return &an_family_gpt2;
-    if (!llama) return NULL;
-    if (IS(AN_FACT_QUERY_KEY_NORM)) return &an_family_qwen3;
-    if (IS(AN_FACT_ATTENTION_BIAS) && !IS(AN_FACT_OUTPUT_BIAS)) return &an_family_qwen2;
-    return IS(AN_FACT_WINDOW) ? &an_family_mistral : &an_family_llama;
-#undef IS
-}
-
 static an_status read_graph(exporting *e) {
     an_status status;
     an_context *ctx = e->ctx;
@@ -83,7 +65,9 @@ static an_status describe_graph(exporting *e) {
     an_model_facts facts;
     char names[256];
     an_model_facts_of(&facts, e->saved);
-    const an_family *family = guess_family(&facts, e->saved);
+    bool has[AN_FACTS];
+    for (int i = 0; i < AN_FACTS; i++) has[i] = facts.facts[i].known && facts.facts[i].value != 0;
+    const an_family *family = an_family_of_model(e->saved, has);
     if (!family)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                         "%s: its model is of no family that other programs know (%s); export it with --to onnx or "
