@@ -116,6 +116,13 @@ struct an_op {
      * then not read any more in the graph. A value that the backward part reads may become an output of the fused node
      * only if `may_keep`: recompute cannot make it alone any more. NULL: never. */
     void (*fuse)(an_graph *g, an_node *node, bool may_keep);
+    /* Its expression in PyTorch: {0} is the first input, {axis} an attribute, {shape} and {type} are those of output 0,
+     * {*} all inputs, {parts} the number of outputs; {flag?text} is a text that stands there if the flag is set,
+     * {,name=key} an argument that is left out if the input or attribute is absent or 0. NULL: store/torch_nodes.c
+     * writes it, or models with the op cannot be exported. */
+    const char *torch;
+    /* The op of ONNX that is this one, with the same inputs. NULL: store/onnx/nodes.c writes it, or nothing does. */
+    const char *onnx;
     /* The host's, by level of instructions: best first, portable last, ends with name NULL. All NULL for sources and
      * most views; a level without a list takes that of the level below. Other devices are asked by the op's name
      * (an_op_choices in registry.h). */

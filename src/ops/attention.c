@@ -202,6 +202,9 @@ static an_cost attention_cost(const an_graph *g, const an_node *node) {
 
 const an_op an_op_attention = {
     .name = "attention",
+    .torch =
+        "attention({0}, {1}, {2}, "
+        "{scale}{,causal=causal}{,window=window}{,offset=3}{,documents=4}{,mask=5}{,dropout=dropout * self.training})",
     .inputs_min = AN_ATTENTION_QUERY_OFFSET,
     .inputs_max = INPUTS,
     .outputs = 2,

@@ -109,6 +109,7 @@ static an_value batch_norm_evaluate(an_graph *g, const an_node *node) {
 
 const an_op an_op_batch_norm = {
     .name = "batch_norm",
+    .torch = "F.batch_norm({0}, {3}, {4}, {1}, {2}, self.training, {momentum}, {epsilon})",
     .inputs_min = FORWARD_INPUTS,
     .inputs_max = FORWARD_INPUTS,
     .outputs = 4,
@@ -196,6 +197,7 @@ static void batch_norm_fixed_grad(an_graph *g, const an_node *node, const an_val
 
 const an_op an_op_batch_norm_fixed = {
     .name = "batch_norm_fixed",
+    .torch = "F.batch_norm({0}, {3}, {4}, {1}, {2}, eps={epsilon})",
     .inputs_min = FORWARD_INPUTS,
     .inputs_max = FORWARD_INPUTS,
     .outputs = 1,

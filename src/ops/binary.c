@@ -192,36 +192,38 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
 
 /* ---- records and builders ---- */
 
-#define BINARY(op, op_cost, policy, op_simplify)                  \
-    const an_op an_op_##op = {                                    \
-        .name = #op,                                              \
-        .inputs_min = 2,                                          \
-        .inputs_max = 2,                                          \
-        .outputs = 1,                                             \
-        .along = an_along_elements,                               \
-        .infer = an_infer_broadcast,                              \
-        .grad = op##_grad,                                        \
-        .cost = op_cost,                                          \
-        .autocast = policy,                                       \
-        .low_out = 1,                                             \
-        .in_place = 1 | 2,                                        \
-        .simplify = op_simplify,                                  \
-        .fuse = an_fuse_elementwise,                              \
-        .kernels = AN_KERNELS(op),                                \
-    };                                                            \
-    an_value an_##op(an_graph *graph, an_value a, an_value b) {   \
-        AN_NEED_OR(0, graph);                                     \
-        an_value inputs[] = {a, b};                               \
-        return an_graph_add(graph, &an_op_##op, 2, inputs, NULL); \
+#define BINARY(op, op_cost, policy, op_simplify, torch_text, onnx_name) \
+    const an_op an_op_##op = {                                          \
+        .name = #op,                                                    \
+        .torch = torch_text,                                            \
+        .onnx = onnx_name,                                              \
+        .inputs_min = 2,                                                \
+        .inputs_max = 2,                                                \
+        .outputs = 1,                                                   \
+        .along = an_along_elements,                                     \
+        .infer = an_infer_broadcast,                                    \
+        .grad = op##_grad,                                              \
+        .cost = op_cost,                                                \
+        .autocast = policy,                                             \
+        .low_out = 1,                                                   \
+        .in_place = 1 | 2,                                              \
+        .simplify = op_simplify,                                        \
+        .fuse = an_fuse_elementwise,                                    \
+        .kernels = AN_KERNELS(op),                                      \
+    };                                                                  \
+    an_value an_##op(an_graph *graph, an_value a, an_value b) {         \
+        AN_NEED_OR(0, graph);                                           \
+        an_value inputs[] = {a, b};                                     \
+        return an_graph_add(graph, &an_op_##op, 2, inputs, NULL);       \
     }
 
-BINARY(add, cheap_cost, AN_AUTOCAST_F32, an_sum_products) /* makes the residual stream f32 */
-BINARY(subtract, cheap_cost, AN_AUTOCAST_KEEP, NULL)
-BINARY(multiply, cheap_cost, AN_AUTOCAST_KEEP, NULL)
-BINARY(divide, cheap_cost, AN_AUTOCAST_KEEP, NULL)
-BINARY(maximum, cheap_cost, AN_AUTOCAST_KEEP, NULL)
-BINARY(minimum, cheap_cost, AN_AUTOCAST_KEEP, NULL)
-BINARY(power, power_cost, AN_AUTOCAST_KEEP, NULL)
+BINARY(add, cheap_cost, AN_AUTOCAST_F32, an_sum_products, "{0} + {1}", "Add") /* makes the residual stream f32 */
+BINARY(subtract, cheap_cost, AN_AUTOCAST_KEEP, NULL, "{0} - {1}", "Sub")
+BINARY(multiply, cheap_cost, AN_AUTOCAST_KEEP, NULL, "{0} * {1}", "Mul")
+BINARY(divide, cheap_cost, AN_AUTOCAST_KEEP, NULL, "{0} / {1}", "Div")
+BINARY(maximum, cheap_cost, AN_AUTOCAST_KEEP, NULL, "torch.maximum({0}, {1})", "Max")
+BINARY(minimum, cheap_cost, AN_AUTOCAST_KEEP, NULL, "torch.minimum({0}, {1})", "Min")
+BINARY(power, power_cost, AN_AUTOCAST_KEEP, NULL, "torch.pow({0}, {1})", "Pow")
 
 /* ---- adapt: the output of a layer and the change that an adapter makes to it, in graphs of generators in q8_0 ---- */
 
@@ -229,6 +231,7 @@ BINARY(power, power_cost, AN_AUTOCAST_KEEP, NULL)
  * output of the layer alone may. */
 const an_op an_op_adapt = {
     .name = "adapt",
+    .torch = "{0} + {1}",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
@@ -274,6 +277,7 @@ static void stretch_grad(an_graph *g, const an_node *node, const an_value *diff_
 /* A multiply whose gradients have types of their own: that of the factors is a sum in f32, whatever src is. */
 const an_op an_op_stretch = {
     .name = "stretch",
+    .torch = "{0} * {1}",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,

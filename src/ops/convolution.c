@@ -191,6 +191,7 @@ static const an_role convolution_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT};
 
 const an_op an_op_convolution = {
     .name = "convolution",
+    .torch = "F.conv2d({0}, {1}, stride={stride}, padding={padding}, dilation={dilation}, groups={groups})",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,

@@ -45,6 +45,8 @@ static void contiguous_grad(an_graph *g, const an_node *node, const an_value *di
 
 const an_op an_op_contiguous = {
     .name = "contiguous",
+    .torch = "{0}.contiguous()",
+    .onnx = "Identity",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -86,6 +88,7 @@ static void cast_grad(an_graph *g, const an_node *node, const an_value *diff_dst
 
 const an_op an_op_cast = {
     .name = "cast",
+    .torch = "{0}.to({dtype})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -157,6 +160,7 @@ static void concat_grad(an_graph *g, const an_node *node, const an_value *diff_d
 
 const an_op an_op_concat = {
     .name = "concat",
+    .torch = "torch.cat(({*}), {axis})",
     .inputs_min = 2,
     .inputs_max = AN_MAX_INPUTS,
     .outputs = 1,
@@ -289,6 +293,7 @@ static an_along gather_along(const an_along_question *q) {
 
 const an_op an_op_gather = {
     .name = "gather",
+    .torch = "torch.gather({0}, {axis}, {1}.long())",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,

@@ -78,6 +78,7 @@ static an_along along(const an_along_question *q) {
 
 const an_op an_op_dropout = {
     .name = "dropout",
+    .torch = "F.dropout({0}, {rate}, self.training)",
     .inputs_min = INPUTS,
     .inputs_max = INPUTS,
     .outputs = 1,

@@ -45,6 +45,7 @@ static an_along embedding_along(const an_along_question *q) {
 
 const an_op an_op_embedding = {
     .name = "embedding",
+    .torch = "F.embedding({0}, {1})",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,

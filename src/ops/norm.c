@@ -126,6 +126,7 @@ static void rms_norm_grad(an_graph *g, const an_node *node, const an_value *diff
 
 const an_op an_op_layer_norm = {
     .name = "layer_norm",
+    .torch = "F.layer_norm({0}, {1}.shape, {1}, {2}, {epsilon})",
     .inputs_min = 2,
     .inputs_max = 3,
     .outputs = 3,
@@ -145,6 +146,7 @@ const an_op an_op_layer_norm = {
 
 const an_op an_op_rms_norm = {
     .name = "rms_norm",
+    .torch = "F.rms_norm({0}, {1}.shape, {1}, {epsilon})",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 2,

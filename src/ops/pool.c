@@ -137,6 +137,7 @@ static void average_pool_grad(an_graph *g, const an_node *node, const an_value *
 
 const an_op an_op_max_pool = {
     .name = "max_pool",
+    .torch = "F.max_pool2d({0}, {window}, {stride}, {padding})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -167,6 +168,7 @@ const an_op an_op_max_pool_diff = {
 
 const an_op an_op_average_pool = {
     .name = "average_pool",
+    .torch = "F.avg_pool2d({0}, {window}, {stride}, {padding}{exclude_padding?, count_include_pad=False})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,

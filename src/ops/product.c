@@ -170,6 +170,7 @@ static const an_role product_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT};
 
 const an_op an_op_product = {
     .name = "product",
+    .torch = "{0}{transpose_a?.mT} @ {1}{transpose_b?.mT}",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,
@@ -264,6 +265,7 @@ static const an_role sum_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT, AN_ROLE_NONE, 
 
 const an_op an_op_product_sum = {
     .name = "product_sum",
+    .torch = "{0} @ {1}{transpose_b?.mT} + {2} @ {3}{transpose_b?.mT}",
     .inputs_min = 4,
     .inputs_max = 2 * AN_PRODUCT_SUM_PAIRS,
     .outputs = 1,

@@ -121,6 +121,7 @@ static an_along reduce_along(const an_along_question *q) {
 /* reduce_sum: dst = Σ src over the axes */
 const an_op an_op_reduce_sum = {
     .name = "reduce_sum",
+    .torch = "torch.sum({0}, {axes}{keep?, keepdim=True})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -137,6 +138,7 @@ const an_op an_op_reduce_sum = {
 /* reduce_mean: dst = Σ src ÷ the number of elements, which may be known only at run time */
 const an_op an_op_reduce_mean = {
     .name = "reduce_mean",
+    .torch = "torch.mean({0}, {axes}{keep?, keepdim=True})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -154,6 +156,7 @@ const an_op an_op_reduce_mean = {
 /* reduce_max: NaN if there is one */
 const an_op an_op_reduce_max = {
     .name = "reduce_max",
+    .torch = "torch.amax({0}, {axes}{keep?, keepdim=True})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,

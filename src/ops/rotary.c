@@ -77,6 +77,9 @@ static an_cost rotary_cost(const an_graph *g, const an_node *node) {
 
 const an_op an_op_rotary = {
     .name = "rotary",
+    .torch = "rotary({0}, {base}, "
+             "{rotated}{,position=1}{,factor=factor}{,low_factor=low_factor}{,high_factor=high_factor}{,original_"
+             "context=original_context})",
     .inputs_min = 1,
     .inputs_max = INPUTS,
     .outputs = 1,

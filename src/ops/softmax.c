@@ -53,6 +53,7 @@ static an_cost log_softmax_diff_cost(const an_graph *g, const an_node *node) {
     }                                                                                                \
     const an_op an_op_##op = {                                                                       \
         .name = #op,                                                                                 \
+        .torch = "torch." #op "({0}, {axis})",                                                       \
         .inputs_min = 1,                                                                             \
         .inputs_max = 1,                                                                             \
         .outputs = 1,                                                                                \

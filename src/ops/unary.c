@@ -53,9 +53,11 @@ GRAD_BUILD(sin, an_multiply(g, diff_dst[0], an_cos(g, SRC)))
 GRAD_BUILD(cos, an_negate(g, an_multiply(g, diff_dst[0], an_sin(g, SRC))))
 GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->attributes)->factor))
 
-#define UNARY(op, op_cost)                                      \
+#define UNARY(op, op_cost, torch_text, onnx_name)               \
     const an_op an_op_##op = {                                  \
         .name = #op,                                            \
+        .torch = torch_text,                                    \
+        .onnx = onnx_name,                                      \
         .inputs_min = 1,                                        \
         .inputs_max = 1,                                        \
         .outputs = 1,                                           \
@@ -89,19 +91,19 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
         .kernels = AN_KERNELS(op),     \
     };
 
-UNARY(relu, cheap_cost)
-UNARY(gelu, smooth_cost)
-UNARY(gelu_tanh, smooth_cost)
-UNARY(silu, smooth_cost)
-UNARY(sigmoid, smooth_cost)
-UNARY(tanh, smooth_cost)
-UNARY(exp, smooth_cost)
-UNARY(log, smooth_cost)
-UNARY(sqrt, cheap_cost)
-UNARY(softplus, smooth_cost)
-UNARY(sin, smooth_cost)
-UNARY(cos, smooth_cost)
-UNARY(abs, cheap_cost)
+UNARY(relu, cheap_cost, "torch.relu({0})", "Relu")
+UNARY(gelu, smooth_cost, "F.gelu({0})", NULL)
+UNARY(gelu_tanh, smooth_cost, "F.gelu({0}, approximate=\"tanh\")", NULL)
+UNARY(silu, smooth_cost, "F.silu({0})", NULL)
+UNARY(sigmoid, smooth_cost, "torch.sigmoid({0})", "Sigmoid")
+UNARY(tanh, smooth_cost, "torch.tanh({0})", "Tanh")
+UNARY(exp, smooth_cost, "torch.exp({0})", "Exp")
+UNARY(log, smooth_cost, "torch.log({0})", "Log")
+UNARY(sqrt, cheap_cost, "torch.sqrt({0})", "Sqrt")
+UNARY(softplus, smooth_cost, "F.softplus({0}, threshold=200)", "Softplus")
+UNARY(sin, smooth_cost, "torch.sin({0})", "Sin")
+UNARY(cos, smooth_cost, "torch.cos({0})", "Cos")
+UNARY(abs, cheap_cost, "torch.abs({0})", "Abs")
 UNARY_DIFF(relu_diff, cheap_cost)
 UNARY_DIFF(gelu_diff, smooth_diff_cost)
 UNARY_DIFF(gelu_tanh_diff, smooth_diff_cost)
@@ -120,6 +122,7 @@ static const an_attribute scale_attributes[] = {AN_ATTRIBUTE(an_scale_attributes
 
 const an_op an_op_scale = {
     .name = "scale",
+    .torch = "{0} * {factor}",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -170,6 +173,7 @@ static void clamp_grad(an_graph *g, const an_node *node, const an_value *diff_ds
 
 const an_op an_op_clamp = {
     .name = "clamp",
+    .torch = "torch.clamp({0}, {low}, {high})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,

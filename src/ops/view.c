@@ -144,6 +144,7 @@ static const an_attribute shape_attribute_list[] = {AN_ATTRIBUTE(shape_attribute
 
 const an_op an_op_reshape = {
     .name = "reshape",
+    .torch = "{0}.reshape({dims})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -262,6 +263,7 @@ static const an_attribute transpose_attribute_list[] = {AN_ATTRIBUTE(transpose_a
 
 const an_op an_op_transpose = {
     .name = "transpose",
+    .torch = "{0}.permute({axes})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -416,6 +418,7 @@ static const an_attribute split_attribute_list[] = {AN_ATTRIBUTE(split_attribute
 
 const an_op an_op_split = {
     .name = "split",
+    .torch = "{0}.chunk({parts}, {axis})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = AN_OUTPUTS_ANY,
@@ -498,6 +501,7 @@ static an_value expand_simplify(an_graph *g, const an_node *node) {
 
 const an_op an_op_expand = {
     .name = "expand",
+    .torch = "{0}.expand({dims})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,

@@ -138,84 +138,38 @@ static void write_pad(an_torch *t, const an_node *node) {
 
 /* ---- the table ---- */
 
-#define UNARY(op) \
-    { .name = #op, .text = "torch." #op "({0})" }
-#define BINARY(op, sign) \
-    { .name = op, .text = "{0} " sign " {1}" }
-static const an_torch_op rows[] = {
-    UNARY(relu),
-    UNARY(sigmoid),
-    UNARY(tanh),
-    UNARY(exp),
-    UNARY(log),
-    UNARY(sqrt),
-    UNARY(sin),
-    UNARY(cos),
-    UNARY(abs),
-    {.name = "gelu", .text = "F.gelu({0})"},
-    {.name = "gelu_tanh", .text = "F.gelu({0}, approximate=\"tanh\")"},
-    {.name = "silu", .text = "F.silu({0})"},
-    {.name = "softplus", .text = "F.softplus({0}, threshold=200)"}, /* above PyTorch's own it would be x */
-    {.name = "scale", .text = "{0} * {factor}"},
-    {.name = "clamp", .text = "torch.clamp({0}, {low}, {high})"},
-    BINARY("add", "+"),
-    BINARY("adapt", "+"),
-    BINARY("stretch", "*"),
-    BINARY("subtract", "-"),
-    BINARY("multiply", "*"),
-    BINARY("divide", "/"),
-    {.name = "maximum", .text = "torch.maximum({0}, {1})"},
-    {.name = "minimum", .text = "torch.minimum({0}, {1})"},
-    {.name = "power", .text = "torch.pow({0}, {1})"},
-    {.name = "bias", .write = write_bias},
-    {.name = "product_sum",
-     .text = "{0} @ {1}{transpose_b?.mT} + {2} @ {3}{transpose_b?.mT}"}, /* models have no longer ones */
-    {.name = "product", .text = "{0}{transpose_a?.mT} @ {1}{transpose_b?.mT}"},
-    {.name = "convolution",
-     .text = "F.conv2d({0}, {1}, stride={stride}, padding={padding}, dilation={dilation}, groups={groups})"},
-    {.name = "max_pool", .text = "F.max_pool2d({0}, {window}, {stride}, {padding})"},
-    {.name = "average_pool",
-     .text = "F.avg_pool2d({0}, {window}, {stride}, {padding}{exclude_padding?, count_include_pad=False})"},
-    {.name = "reduce_sum", .text = "torch.sum({0}, {axes}{keep?, keepdim=True})"},
-    {.name = "reduce_mean", .text = "torch.mean({0}, {axes}{keep?, keepdim=True})"},
-    {.name = "reduce_max", .text = "torch.amax({0}, {axes}{keep?, keepdim=True})"},
-    {.name = "softmax", .text = "torch.softmax({0}, {axis})"},
-    {.name = "log_softmax", .text = "torch.log_softmax({0}, {axis})"},
-    {.name = "layer_norm", .text = "F.layer_norm({0}, {1}.shape, {1}, {2}, {epsilon})"},
-    {.name = "rms_norm", .text = "F.rms_norm({0}, {1}.shape, {1}, {epsilon})"},
-    {.name = "batch_norm", .text = "F.batch_norm({0}, {3}, {4}, {1}, {2}, self.training, {momentum}, {epsilon})"},
-    {.name = "batch_norm_fixed", .text = "F.batch_norm({0}, {3}, {4}, {1}, {2}, eps={epsilon})"},
-    {.name = "embedding", .text = "F.embedding({0}, {1})"},
-    {.name = "rotary",
-     .text = "rotary({0}, {base}, {rotated}{,position=1}{,factor=factor}{,low_factor=low_factor}"
-             "{,high_factor=high_factor}{,original_context=original_context})"},
-    {.name = "attention",
-     .text = "attention({0}, {1}, {2}, {scale}{,causal=causal}{,window=window}{,offset=3}{,documents=4}{,mask=5}"
-             "{,dropout=dropout * self.training})"},
-    {.name = "dropout", .text = "F.dropout({0}, {rate}, self.training)"},
-    {.name = "reshape", .text = "{0}.reshape({dims})"},
-    {.name = "transpose", .text = "{0}.permute({axes})"},
-    {.name = "slice", .write = write_slice},
-    {.name = "split", .text = "{0}.chunk({parts}, {axis})", .many = true},
-    {.name = "expand", .text = "{0}.expand({dims})"},
-    {.name = "contiguous", .text = "{0}.contiguous()"},
-    {.name = "cast", .text = "{0}.to({dtype})"},
-    {.name = "concat", .text = "torch.cat(({*}), {axis})"},
-    {.name = "pad", .write = write_pad},
-    {.name = "gather", .text = "torch.gather({0}, {axis}, {1}.long())"},
-    {.name = "constant", .text = "torch.full({shape}, {value}, dtype={type}, device={device})"},
+/* Ops that a text cannot say, and sources. */
+static const struct {
+    const char *name;
+    an_torch_form form;
+} rows[] = {
+    {"bias", {.write = write_bias}},
+    {"slice", {.write = write_slice}},
+    {"pad", {.write = write_pad}},
+    {"constant", {.text = "torch.full({shape}, {value}, dtype={type}, device={device})"}},
 };
 
-const an_torch_op *an_torch_find(const an_op *op) {
+static an_torch_form form_of(const an_op *op) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].name, op->name)) return &rows[i];
-    return NULL;
+        if (!strcmp(rows[i].name, op->name)) return rows[i].form;
+    return (an_torch_form){.text = op->torch};
 }
 
-bool an_torch_reads(const an_torch_op *row, int input) {
-    const char digit = (char)('0' + input);
-    if (!row->text || strstr(row->text, "{*}")) return true;
-    for (const char *at = row->text; (at = strchr(at, '{')); at++) {
+bool an_torch_is_known(const an_op *op) {
+    const an_torch_form form = form_of(op);
+    return form.text || form.write;
+}
+
+/* A text that names the number of parts has all of them; others have output 0. */
+int an_torch_outputs(const an_node *node) {
+    const char *text = form_of(node->op).text;
+    return text && strstr(text, "{parts}") ? node->output_count : 1;
+}
+
+bool an_torch_reads(const an_op *op, int input) {
+    const char digit = (char)('0' + input), *text = form_of(op).text;
+    if (!text || strstr(text, "{*}")) return true;
+    for (const char *at = text; (at = strchr(at, '{')); at++) {
         const char *key = at[1] == ',' ? strchr(at, '=') : at;
         if (key[1] == digit && !is_letter(key[2]) && !an_is_digit(key[2])) return true;
     }
@@ -317,12 +271,12 @@ static void write_piece(an_torch *t, const an_node *node, const char *piece, siz
 }
 
 void an_torch_expression(an_torch *t, const an_node *node) {
-    const an_torch_op *row = an_torch_find(node->op);
-    if (row->write) {
-        row->write(t, node);
+    const an_torch_form form = form_of(node->op);
+    if (form.write) {
+        form.write(t, node);
         return;
     }
-    for (const char *at = row->text; *at;) {
+    for (const char *at = form.text; *at;) {
         const size_t plain = strcspn(at, "{");
         an_text_bytes(t->text, at, plain);
         at += plain;

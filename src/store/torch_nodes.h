@@ -15,17 +15,15 @@ typedef struct an_torch {
     const char *device; /* an input, on whose device constants are made; NULL: none */
 } an_torch;
 
-/* How an op is written: a text in which {0} is its first input, {axis} an attribute, {shape} and {type} its output's;
- * {*} all inputs, {parts} the number of outputs; {flag?text} a text that stands there if the flag is set; {,name=key}
- * an argument that is left out if the input or attribute is absent or 0, with what follows the key behind it. */
-typedef struct an_torch_op {
-    const char *name, *text;
+/* How an op is written. */
+typedef struct an_torch_form {
+    const char *text;                                /* an_op.torch */
     void (*write)(an_torch *t, const an_node *node); /* instead of the text, where that cannot say it */
-    bool many;                                       /* has all its outputs; others have the first */
-} an_torch_op;
+} an_torch_form;
 
-const an_torch_op *an_torch_find(const an_op *op);               /* NULL: there is none */
-bool an_torch_reads(const an_torch_op *row, int input);          /* dropout does not read the numbers of samples */
+bool an_torch_is_known(const an_op *op);
+int an_torch_outputs(const an_node *node);                       /* how many of its outputs there are */
+bool an_torch_reads(const an_op *op, int input);                 /* dropout does not read the numbers of samples */
 void an_torch_expression(an_torch *t, const an_node *node);      /* what stands behind the "=" */
 void an_torch_value(const an_torch *t, const an_result *result); /* its variable, input or parameter */
 void an_torch_dimension(an_torch *t, an_dim dim);                /* n_batch * 2 */

@@ -62,17 +62,17 @@ static an_status mark(an_torch *t) {
     for (an_node *n = g->last; n; n = n->previous) {
         if (!n->mark) continue;
         const bool constant = an_node_is_constant(n);
-        const an_torch_op *row = an_torch_find(n->op);
-        if (!row && !an_node_is_wanted(n) && !an_node_is_parameter(n) && !an_node_is_input(n))
+        const bool is_known = an_torch_is_known(n->op);
+        if (!is_known && !an_node_is_wanted(n) && !an_node_is_parameter(n) && !an_node_is_input(n))
             return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED, "the op '%s'%s%s cannot be exported to PyTorch", n->op->name,
                             *n->path ? " in " : "", n->path);
         if (an_node_is_input(n) && !constant && !t->device) t->device = an_node_name(n);
         for (int i = 0; i < n->input_count; i++) {
             const an_result *r = n->inputs[i].result;
-            if (!r || (row && !an_torch_reads(row, i))) continue;
+            if (!r || (is_known && !an_torch_reads(n->op, i))) continue;
             r->node->mark = 1;
             t->uses[r->number]++;
-            if (r->output > 0 && !(an_torch_find(r->node->op) && an_torch_find(r->node->op)->many))
+            if (r->output >= an_torch_outputs(r->node))
                 return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED,
                                 "the model reads output %d of the op '%s', which PyTorch does not have", r->output,
                                 r->node->op->name);
@@ -85,10 +85,9 @@ static an_status mark(an_torch *t) {
  * PyTorch gets its memory back. */
 
 static void let_go(an_torch *t, const an_node *node) {
-    const an_torch_op *row = an_torch_find(node->op);
     for (int i = 0; i < node->input_count; i++) {
         const an_result *r = node->inputs[i].result;
-        if (!r || (row && !an_torch_reads(row, i))) continue;
+        if (!r || (an_torch_is_known(node->op) && !an_torch_reads(node->op, i))) continue;
         if (--t->uses[r->number] == 0 && t->slots[r->number] >= 0) t->taken[t->slots[r->number]] = false;
     }
 }
@@ -102,7 +101,7 @@ static void take(an_torch *t, const an_result *r) {
 
 static void write_node(an_torch *t, const an_node *node, an_text *line) {
     an_text *text = t->text;
-    const int count = an_torch_find(node->op)->many ? node->output_count : 1;
+    const int count = an_torch_outputs(node);
     t->text = line; /* the expression has the variables of before */
     an_torch_expression(t, node);
     t->text = text;

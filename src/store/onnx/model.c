@@ -25,14 +25,12 @@ void an_onnx_parts_destroy(an_onnx_parts *parts) {
 /* ---- which nodes are needed ---- */
 
 static an_status mark_inputs(const an_graph *g, const an_node *node) {
-    const an_onnx_op *row = an_onnx_find(node->op);
-    const int count = row && row->inputs ? row->inputs : node->input_count;
+    const int read = an_onnx_form_of(node->op).inputs, count = read ? read : node->input_count;
     for (int i = 0; i < count; i++) {
         const an_result *r = an_node_input(node, i);
         if (!r) continue;
         r->node->mark = 1;
-        const an_onnx_op *from = an_onnx_find(r->node->op);
-        if (r->output > 0 && !(from && from->many))
+        if (r->output > 0 && !an_onnx_form_of(r->node->op).many)
             return AN_ERROR(g->ctx, AN_ERR_UNSUPPORTED,
                             "the model reads output %d of the op '%s', which ONNX does not have", r->output,
                             r->node->op->name);
@@ -51,7 +49,7 @@ static an_status mark(const an_graph *g) {
     for (an_node *n = g->last; n; n = n->previous) {
         if (!n->mark) continue;
         const bool is_known =
-            an_onnx_find(n->op) || an_node_is_wanted(n) || an_node_is_parameter(n) || an_node_is_input(n);
+            an_onnx_form_of(n->op).write || an_node_is_wanted(n) || an_node_is_parameter(n) || an_node_is_input(n);
         if (!is_known)
             return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the op '%s'%s%s cannot be exported to ONNX", n->op->name,
                             *n->path ? " in " : "", n->path);
@@ -133,7 +131,7 @@ static an_status write_nodes(an_onnx *o) {
             o->values[n->outputs[0].number] = an_onnx_source(&n->outputs[0]);
         } else {
             const an_onnx_value first = an_onnx_node(o, n);
-            const int count = an_onnx_find(n->op)->many ? n->output_count : 1;
+            const int count = an_onnx_form_of(n->op).many ? n->output_count : 1;
             for (int i = 0; i < count; i++) o->values[n->outputs[i].number] = first + i;
         }
     }

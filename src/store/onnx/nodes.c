@@ -279,29 +279,14 @@ static value write_constant(an_onnx *o, const an_node *node) {
 
 /* ---- the table ---- */
 
-#define SAME(op, onnx_op) \
-    { .name = op, .onnx = onnx_op }
+static value write_same(an_onnx *o, const an_node *node) {
+    return node->input_count > 1 ? AN_ONNX(o, node->op->onnx, SRC, OTHER) : AN_ONNX(o, node->op->onnx, SRC);
+}
+
 #define WRITTEN(op) \
     { .name = #op, .write = write_##op }
-static const an_onnx_op rows[] = {
-    SAME("relu", "Relu"),
-    SAME("sigmoid", "Sigmoid"),
-    SAME("tanh", "Tanh"),
-    SAME("exp", "Exp"),
-    SAME("log", "Log"),
-    SAME("sqrt", "Sqrt"),
-    SAME("sin", "Sin"),
-    SAME("cos", "Cos"),
-    SAME("abs", "Abs"),
-    SAME("softplus", "Softplus"),
-    SAME("add", "Add"),
-    SAME("subtract", "Sub"),
-    SAME("multiply", "Mul"),
-    SAME("divide", "Div"),
-    SAME("maximum", "Max"),
-    SAME("minimum", "Min"),
-    SAME("power", "Pow"),
-    SAME("contiguous", "Identity"),
+/* Ops that are no single node of ONNX with the same inputs (an_op.onnx). */
+static const an_onnx_form rows[] = {
     WRITTEN(gelu),
     WRITTEN(gelu_tanh),
     WRITTEN(silu),
@@ -338,14 +323,12 @@ static const an_onnx_op rows[] = {
     {.name = "rotary", .write = an_onnx_rotary},
 };
 
-const an_onnx_op *an_onnx_find(const an_op *op) {
+an_onnx_form an_onnx_form_of(const an_op *op) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].name, op->name)) return &rows[i];
-    return NULL;
+        if (!strcmp(rows[i].name, op->name)) return rows[i];
+    return (an_onnx_form){.name = op->name, .write = op->onnx ? write_same : NULL};
 }
 
 value an_onnx_node(an_onnx *o, const an_node *node) {
-    const an_onnx_op *row = an_onnx_find(node->op);
-    if (row->write) return row->write(o, node);
-    return node->input_count > 1 ? AN_ONNX(o, row->onnx, SRC, OTHER) : AN_ONNX(o, row->onnx, SRC);
+    return an_onnx_form_of(node->op).write(o, node);
 }

@@ -4,15 +4,15 @@
 
 #include "store/onnx/build.h"
 
-typedef struct an_onnx_op {
-    const char *name, *onnx; /* of an op that ONNX has as it is */
-    /* Others: adds the nodes and returns the value of the first output. NONE: an error is in o->status. */
-    an_onnx_value (*write)(an_onnx *o, const an_node *node);
-    bool many;  /* has all its outputs, in a row; others have the first */
-    int inputs; /* only these first ones are read; 0: all */
-} an_onnx_op;
+typedef struct an_onnx_form {
+    const char *name; /* the op's */
+    /* Adds the nodes and returns the value of the first output. NONE: an error is in o->status. */
+    an_onnx_value (*write)(an_onnx *o, const an_node *node); /* NULL: ONNX does not have the op */
+    bool many;                                               /* has all its outputs, in a row; others have the first */
+    int inputs;                                              /* only these first ones are read; 0: all */
+} an_onnx_form;
 
-const an_onnx_op *an_onnx_find(const an_op *op); /* NULL: there is none */
+an_onnx_form an_onnx_form_of(const an_op *op);
 an_onnx_value an_onnx_node(an_onnx *o, const an_node *node);
 
 /* ---- in a file of their own ---- */
