@@ -97,6 +97,8 @@ static an_status add_ops(an_context *ctx) {
     op.gradient = gradient;
     op.kernels = kernels;
     op.flops = 4;
+    /* So a step may have several leaves, and the bits are those of any number of ranks. */
+    op.reach = AN_REACH_ELEMENT;
     op.autocast = AN_AUTOCAST_F32; /* the kernels read and write nothing else */
     op.dense = 1;
     op.in_place = 1;

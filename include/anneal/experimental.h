@@ -107,6 +107,16 @@ typedef enum an_autocast {
     AN_AUTOCAST_F32   /* f32 in and out */
 } an_autocast;
 
+/* Which elements of its inputs an element of an output is computed from. What an op keeps apart, others may cut: a step
+ * has several leaves only if no op mixes samples, and a model generates text only if none but causal attention mixes
+ * tokens. Kernels give an element the same bits whatever else is in the call. */
+typedef enum an_reach {
+    AN_REACH_ALL,    /* any of them */
+    AN_REACH_SAMPLE, /* those of the same sample: the first axis of outputs, and of inputs that have samples */
+    AN_REACH_ROW,    /* those of the same row, which is the last axis; rows lie at the same places in an output */
+    AN_REACH_ELEMENT /* those at the same place, with the shapes lined up from the right */
+} an_reach;
+
 enum { AN_MAX_ATTRIBUTES = 32, AN_MAX_ATTRIBUTE_BYTES = 1024, AN_MAX_OWN_NAME = 47 };
 
 /* A node of an own op, as the functions of its record see it. */
@@ -144,6 +154,7 @@ typedef struct an_own_op {
     /* For the device of the context, best first, name NULL at the end. The same call gives the same bits each time. */
     const an_kernel *kernels;
     double flops; /* of one element of output 0, for plans; 0: 1 */
+    an_reach reach;
     an_autocast autocast;
     uint32_t low_in, low_out; /* masks over inputs, outputs */
     uint32_t dense;    /* mask over inputs that its kernels want row-major and without gaps: others are copied first */

@@ -91,6 +91,20 @@ static an_cost own_cost(const an_graph *g, const an_node *node) {
     return an_cost_elementwise(g, node, record_of(node)->flops);
 }
 
+/* ---- along ---- */
+
+static an_along rows_along(const an_along_question *q) {
+    const int last = an_node_input(q->node, q->input)->ndims - 1;
+    return q->axis < last && q->to == q->axis ? AN_ALONG_APART : AN_ALONG_MIXED;
+}
+
+static an_along (*const along_of_reach[])(const an_along_question *q) = {
+    [AN_REACH_ALL] = NULL,
+    [AN_REACH_SAMPLE] = an_along_first,
+    [AN_REACH_ROW] = rows_along,
+    [AN_REACH_ELEMENT] = an_along_elements,
+};
+
 /* ---- checking records ---- Each function returns what is wrong, NULL if nothing is. */
 
 /* Names stand in graphs, in lists "op=kernel,op=kernel" and in messages. */
@@ -169,6 +183,7 @@ static const char *record_mistake(const an_own_op *own) {
     if (own->outputs < 1 || own->outputs > AN_MAX_OUTPUTS) return "it has 1 to 32 outputs";
     if (!own->infer) return "it has no function infer";
     if (!(own->flops >= 0 && __builtin_isfinite(own->flops))) return "flops is not a number from 0 on";
+    if ((unsigned)own->reach >= AN_COUNT(along_of_reach)) return "its reach does not exist";
     if ((unsigned)own->autocast > AN_AUTOCAST_F32) return "its autocast does not exist";
     if (has_more(own->low_in, own->inputs_max) || has_more(own->dense, own->inputs_max) ||
         has_more(own->in_place, own->inputs_max) || has_more(own->low_out, own->outputs))
@@ -224,6 +239,7 @@ static an_status make_record(an_arena *arena, const an_own_op *own, const an_op 
                     .attribute_bytes = own->attribute_bytes,
                     .infer = own_infer,
                     .grad = own->gradient ? own_grad : NULL,
+                    .along = along_of_reach[own->reach],
                     .cost = own_cost,
                     .autocast = own->autocast,
                     .low_in = own->low_in,

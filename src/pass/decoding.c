@@ -2,8 +2,8 @@
  *
  * Every causal attention becomes cached_attention, with a cache of its own, which is a program state. Rotary positions
  * and learned ones (the first rows of a table) come from an input. Only the last token's logits are computed.
- * Everything else works on each token alone, which is checked op by op; the shapes are those of the model, and `tokens`
- * is now the number of tokens that are new. Not in pass.def: a plan that decodes is made of the changed graph.
+ * Everything else works on each token alone: every op is asked (an_op.along). The shapes are those of the model, and
+ * `tokens` is now the number of tokens that are new. Not in pass.def: a plan that decodes is made of the changed graph.
  */
 #include "pass/decoding.h"
 
@@ -157,44 +157,68 @@ static an_status replace_slice(rewriting *w, const an_node *node, an_value *valu
 
 /* ---- what works on each token alone ---- */
 
-/* Whether every size of a value is a number: it does not depend on tokens. */
-static bool is_constant(const an_result *r) {
-    for (int i = 0; i < r->ndims; i++)
-        if (r->dims[i] < 0) return false;
+/* Axes whose sizes are no numbers: of samples, of tokens, or of both. What has none does not depend on tokens. */
+static int open_axes(const an_result *r) {
+    int count = 0;
+    for (int i = 0; r && i < r->ndims; i++) count += r->dims[i] < 0;
+    return count;
+}
+
+static int most_open_axes(const an_node *node) {
+    int most = 0;
+    for (int i = 0; i < node->input_count; i++) {
+        const int count = open_axes(node->inputs[i].result);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+static bool keeps_axis(const an_node *node, int input, int axis, int output) {
+    const an_result *src = an_node_input(node, input), *dst = &node->outputs[output];
+    for (int to = 0; to < dst->ndims; to++) {
+        const an_along_question q = {.node = node, .input = input, .axis = axis, .output = output, .to = to};
+        if (dst->dims[to] == src->dims[axis] && node->op->along(&q) == AN_ALONG_APART) return true;
+    }
+    return false;
+}
+
+static bool is_read(const an_node *node, int output) {
+    return output == 0 || node->outputs[output].first_use;
+}
+
+/* Whether nothing at one place of an open axis is computed from another place. */
+static bool keeps_apart(const an_node *node, int input) {
+    const an_result *src = an_node_input(node, input);
+    for (int k = 0; k < node->output_count; k++)
+        for (int axis = 0; axis < src->ndims && is_read(node, k); axis++)
+            if (src->dims[axis] < 0 && !keeps_axis(node, input, axis, k)) return false;
     return true;
 }
 
-static bool reads_constants(const an_node *node) {
+/* An output with more open axes than any input has a number for each pair of tokens. */
+static bool makes_pairs(const an_node *node) {
+    const int most = most_open_axes(node);
+    for (int k = 0; k < node->output_count; k++)
+        if (is_read(node, k) && open_axes(&node->outputs[k]) > most) return true;
+    return false;
+}
+
+static bool is_token_wise(const an_node *node) {
+    if (!node->op->along || makes_pairs(node)) return false;
     for (int i = 0; i < node->input_count; i++)
-        if (node->inputs[i].result && !is_constant(node->inputs[i].result)) return false;
+        if (open_axes(an_node_input(node, i)) > 0 && !is_ignored(node, i) && !keeps_apart(node, i)) return false;
     return true;
 }
 
-static bool last_is_constant(const an_result *r) {
-    return r->ndims > 0 && r->dims[r->ndims - 1] >= 0;
+/* Other shapes of the same elements, which stay in their order; a split is one only along an axis of a known size. */
+static bool is_view(const an_node *node) {
+    const int64_t *axis = an_node_attribute(node, "axis", AN_ATTRIBUTE_INT);
+    return node->op->flags & AN_OP_VIEW && (!axis || an_node_input(node, 0)->dims[*axis] >= 0);
 }
 
-static an_status keep(rewriting *w, const an_node *node) {
-    static const an_op *const single[] = {
-        &an_op_embedding, &an_op_bias,    &an_op_add,     &an_op_subtract, &an_op_multiply,  &an_op_divide,
-        &an_op_maximum,   &an_op_minimum, &an_op_power,   &an_op_relu,     &an_op_gelu,      &an_op_gelu_tanh,
-        &an_op_silu,      &an_op_sigmoid, &an_op_tanh,    &an_op_exp,      &an_op_log,       &an_op_sqrt,
-        &an_op_softplus,  &an_op_sin,     &an_op_cos,     &an_op_abs,      &an_op_scale,     &an_op_clamp,
-        &an_op_dropout,   &an_op_cast,    &an_op_reshape, &an_op_expand,   &an_op_transpose, &an_op_contiguous,
-        &an_op_split,     &an_op_output,  &an_op_adapt,   &an_op_stretch,
-    };
-    if (node->op->flags & AN_OP_SOURCE || reads_constants(node)) return AN_OK;
-    for (int i = 0; i < AN_COUNT(single); i++)
-        if (node->op == single[i]) return AN_OK;
-    const an_result *first = an_node_input(node, 0), *second = an_node_input(node, 1);
-    if ((node->op == &an_op_layer_norm || node->op == &an_op_rms_norm) && last_is_constant(first)) return AN_OK;
-    if (node->op == &an_op_product && last_is_constant(first) && is_constant(second) &&
-        !*(const bool *)an_node_attribute(node, "transpose_a", AN_ATTRIBUTE_BOOL))
-        return AN_OK;
-    bool by_matrices = node->op == &an_op_product_sum;
-    for (int i = 0; by_matrices && i < node->input_count; i += 2)
-        by_matrices = last_is_constant(an_node_input(node, i)) && is_constant(an_node_input(node, i + 1));
-    if (by_matrices) return AN_OK;
+static an_status keep(const rewriting *w, const an_node *node) {
+    if (node->op->flags & (AN_OP_SOURCE | AN_OP_SINK) || most_open_axes(node) == 0) return AN_OK;
+    if (is_view(node) || is_token_wise(node)) return AN_OK;
     return refuse(w, node,
                   "this op may compute a token from others, which only causal attention is known to do in order");
 }

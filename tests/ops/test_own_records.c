@@ -67,6 +67,7 @@ static void test_records(void **state) {
     REFUSED(op.kernels = half_kept, "kept and keep");
     REFUSED(op.flops = -1, "flops");
     REFUSED(op.flops = (double)NAN, "flops");
+    REFUSED(op.reach = (an_reach)9, "its reach does not exist");
     REFUSED(op.autocast = (an_autocast)9, "autocast");
     REFUSED(op.dense = 2, "has a bit for an input");
     REFUSED(op.in_place = 4, "has a bit for an input");

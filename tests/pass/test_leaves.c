@@ -2,15 +2,20 @@
 #include "ir/verify.h"
 #include "pass/pass.h"
 #include "pass/shard.h"
-#include "support/support.h"
+#include "support/own_ops.h"
 
-static bool extras; /* a run is not a whole step */
+static bool extras;    /* a run is not a whole step */
+static an_reach reach; /* of steep_relu and its gradient op */
 
 #define HEAD "ang 1\ngraph \"m\"\nsymbol batch\nsymbol tokens\n"
 
 static an_graph *compile(an_context *ctx, const char *text) {
     an_graph *g = NULL;
     an_flat_sizes sizes;
+    an_own_op op = steep_record(), diff = steep_diff_record();
+    op.reach = diff.reach = reach;
+    OK(ctx, an_context_add_op(ctx, &op));
+    OK(ctx, an_context_add_op(ctx, &diff));
     OK(ctx, an_graph_parse(&g, ctx, text, strlen(text)));
     OK(ctx, an_graph_verify(g));
     for (size_t i = 0; i < g->dimensions.symbol_count; i++) OK(ctx, an_graph_bind(g, g->dimensions.symbols[i].name, 8));
@@ -190,6 +195,22 @@ static void test_samples_that_are_picked(void **state) {
                   "gather at '' may compute a sample from others");
 }
 
+/* An op of the program says how far it reaches. */
+static void test_ops_of_the_program(void **state) {
+    static const char text[] = HEAD "%x = input(name=\"x\") : f32[batch,4]\n"
+                                    "%y = input(name=\"y\") : f32[batch,4]\n"
+                                    "%w = param(name=\"w\") : f32[4,4]\n"
+                                    "%h = product(%x, %w)\n"
+                                    "%o = steep_relu(%h, slope=2)\n"
+                                    "output(%o, name=\"out\")\n"
+                                    "%l = squared_error(%o, %y)\n"
+                                    "loss %l targets %y\n";
+    (void)state;
+    for (reach = AN_REACH_SAMPLE; reach <= AN_REACH_ELEMENT; reach++) check_sums(text, "squared_error product");
+    reach = AN_REACH_ALL;
+    check_refused(text, "steep_relu at '' may compute a sample from others");
+}
+
 /* A reshape that takes samples apart puts them into another order. */
 static void test_samples_must_stay_outside(void **state) {
     (void)state;
@@ -212,6 +233,7 @@ int main(void) {
         cmocka_unit_test(test_sums_over_samples_are_found), cmocka_unit_test(test_sums_come_last),
         cmocka_unit_test(test_a_shared_parameter),          cmocka_unit_test(test_what_is_no_tree_has_one_leaf),
         cmocka_unit_test(test_samples_that_are_picked),     cmocka_unit_test(test_samples_must_stay_outside),
+        cmocka_unit_test(test_ops_of_the_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 
 #include "anneal/models.h"
 #include "ir/graph.h"
-#include "support/support.h"
+#include "support/own_ops.h"
 
 /* LENGTH: more than a tile of keys has in any kernel of attention. */
 enum { SEQUENCES = 3, LENGTH = 290, CONTEXT = 300, VOCABULARY = 67, LAYERS = 2, HEADS = 4, KV_HEADS = 2, WIDTH = 32 };
@@ -53,6 +53,65 @@ static an_status make_llama(an_graph **graph, an_context *ctx) {
     o.context = CONTEXT;
     o.vocabulary = VOCABULARY;
     return an_model_llama(graph, ctx, &o);
+}
+
+/* ---- ops of a program: what a row is without its mean ---- */
+
+static an_status run_centered(const an_call *call) {
+    const int64_t width = call->dst[0].dims[call->dst[0].ndims - 1];
+    const float *src = call->src[0].data;
+    float *dst = call->dst[0].data;
+    for (int64_t row = 0; row < own_elements(&call->dst[0]); row += width) {
+        float sum = 0;
+        for (int64_t i = row; i < row + width; i++) sum += src[i];
+        for (int64_t i = row; i < row + width; i++) dst[i] = src[i] - sum / (float)width;
+    }
+    return AN_OK;
+}
+
+static const char *infer_centered(const an_own_node *node, an_own_output *outputs) {
+    own_like(node, node->inputs[0], &outputs[0]);
+    return NULL;
+}
+
+static void add_centered(an_context *ctx, const char *name, an_reach reach) {
+    static const an_kernel kernels[] = {{.name = "plain", .applies = own_is_f32, .run = run_centered}, {0}};
+    const an_own_op op = {.size = sizeof op,
+                          .name = name,
+                          .inputs_min = 1,
+                          .inputs_max = 1,
+                          .outputs = 1,
+                          .infer = infer_centered,
+                          .kernels = kernels,
+                          .reach = reach,
+                          .autocast = AN_AUTOCAST_F32,
+                          .dense = 1};
+    OK(ctx, an_context_add_op(ctx, &op));
+}
+
+/* Ops that no model of the library has: over the elements of each token, and one of the program. */
+static an_status make_gated(an_graph **graph, an_context *ctx) {
+    static const char text[] = "ang 1\ngraph \"gated\"\nsymbol batch\nsymbol tokens\n"
+                               "%t = input(name=\"tokens\") : i32[batch,tokens]\n"
+                               "%w = param(name=\"w\", initializer=2, scale=1) : f32[67,32]\n"
+                               "%v = param(name=\"v\", initializer=2, scale=1) : f32[67,64]\n"
+                               "%x = embedding(%t, %w)\n"
+                               "%h = reshape(%x, dims=[batch,tokens,4,8])\n"
+                               "%q = transpose(%h, axes=[0,2,1,3])\n"
+                               "%a, %s = attention(%q, %q, %q, scale=0.3, causal=true)\n"
+                               "%b = transpose(%a, axes=[0,2,1,3])\n"
+                               "%c = reshape(%b, dims=[batch,tokens,32])\n"
+                               "%g = softmax(%c, axis=2)\n"
+                               "%m = reduce_mean(%c, axes=[2], keep=true)\n"
+                               "%d = multiply(%c, %g)\n"
+                               "%e = subtract(%d, %m)\n"
+                               "%f = concat(%e, %c, axis=2)\n"
+                               "%k = centered(%f)\n"
+                               "%y = product(%k, %v, transpose_b=true)\n"
+                               "output(%y, name=\"logits\", prediction=true)\n";
+    add_centered(ctx, "centered", AN_REACH_ROW);
+    const an_status status = an_graph_parse(graph, ctx, text, sizeof text - 1);
+    return status == AN_OK ? an_graph_verify(*graph) : status;
 }
 
 static void plan(an_plan **made, const decoder *d, const an_graph *graph, const setting *s) {
@@ -181,6 +240,11 @@ static void test_llama_has_the_bits_of_prediction(void **state) {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) same_bits(make_llama, &settings[i]);
 }
 
+static void test_other_ops_have_the_bits_of_prediction(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) same_bits(make_gated, &settings[i]);
+}
+
 /* A model of one layer, whose lines are given. */
 static void refused(const char *lines, const char *words) {
     static const char head[] = "ang 1\ngraph \"m\"\nsymbol batch\nsymbol tokens\n"
@@ -193,6 +257,8 @@ static void refused(const char *lines, const char *words) {
     const an_decoding_options o = {.slots = 1, .context = 8};
     snprintf(text, sizeof text, "%s%s", head, lines);
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    add_centered(ctx, "unknown_reach", AN_REACH_ALL);
+    add_centered(ctx, "of_sample", AN_REACH_SAMPLE);
     OK(ctx, an_graph_parse(&g, ctx, text, strlen(text)));
     OK(ctx, an_graph_verify(g));
     FAILS(ctx, an_graph_make_decoding(g, &o, &facts), AN_ERR_UNSUPPORTED, words);
@@ -214,6 +280,19 @@ static void test_models_that_cannot_generate_are_refused(void **state) {
     refused(HEADS_OF("x") "%a, %s = attention(%q, %q, %q, scale=1, causal=true)\n" BACK
                           "%m = slice(%c, axis=1, begin=0, end=1)\n%n = add(%c, %m)\n" LOGITS_OF("n"),
             "takes a part of the tokens");
+    static const char *const mixing[] = {
+        "%n = unknown_reach(%c)\n",
+        "%n = of_sample(%c)\n",
+        "%n = softmax(%c, axis=1)\n",
+        "%p = product(%c, %c, transpose_b=true)\n%u = exp(%p)\n%n = product(%u, %c)\n",
+    };
+    for (size_t i = 0; i < sizeof mixing / sizeof *mixing; i++) {
+        char text[1024];
+        snprintf(text, sizeof text, "%s%s%s",
+                 HEADS_OF("x") "%a, %s = attention(%q, %q, %q, scale=1, causal=true)\n" BACK, mixing[i],
+                 LOGITS_OF("n"));
+        refused(text, "may compute a token from others");
+    }
     refused("%p = input(name=\"p\") : f32[batch,tokens,8]\n%z = add(%x, %p)\n" LOGITS_OF("z"), "it reads 'p'");
 }
 
@@ -243,6 +322,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt2_has_the_bits_of_prediction),
         cmocka_unit_test(test_llama_has_the_bits_of_prediction),
+        cmocka_unit_test(test_other_ops_have_the_bits_of_prediction),
         cmocka_unit_test(test_models_that_cannot_generate_are_refused),
         cmocka_unit_test(test_positions_and_slots_are_checked),
     };
