@@ -40,7 +40,7 @@ const an_optimizer_record *an_optimizer_for_isa(const an_optimizer_record *recor
     int index = 0, level = an_level_of(isa);
     while (index < BUILTIN && builtin[index][0] != record) index++;
     if (index == BUILTIN) return record;
-    while (!builtin[index][level]) level--;
+    while (level > 0 && !builtin[index][level]) level--;
     return builtin[index][level];
 }
 
