@@ -154,11 +154,11 @@ typedef struct an_own_op {
     /* For the device of the context, best first, name NULL at the end. The same call gives the same bits each time. */
     const an_kernel *kernels;
     double flops; /* of one element of output 0, for plans; 0: 1 */
-    an_reach reach;
     an_autocast autocast;
     uint32_t low_in, low_out; /* masks over inputs, outputs */
     uint32_t dense;    /* mask over inputs that its kernels want row-major and without gaps: others are copied first */
     uint32_t in_place; /* mask over inputs that output 0 may overwrite */
+    an_reach reach;
     void *user;
 } an_own_op;
 

@@ -55,6 +55,20 @@ static void test_members_hold_their_options(void **state) {
     assert_true(members > 150);
 }
 
+/* A word becomes its number in the list, so words stand in the order of the enum. */
+static void test_words_are_those_of_the_enum(void **state) {
+    const an_option *o = an_option_find("schedule", "type", NULL);
+    const char *at = o->words;
+    (void)state;
+    for (int i = 0; i < count_words(o->words); i++) {
+        const char *name = an_schedule_type_name((an_schedule_type)i);
+        const size_t length = strlen(name);
+        if (length == 0 || strncmp(at, name, length) != 0 || (at[length] && at[length] != '|'))
+            fail_msg("schedule.type: '%s' is not at the place of %s", at, name);
+        at += length + (at[length] == '|');
+    }
+}
+
 /* ---- filling ---- */
 
 static const char text[] = "run: {dir: out, seed: 7}\n"
@@ -159,6 +173,7 @@ static void test_nothing_to_fill(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members_hold_their_options),
+        cmocka_unit_test(test_words_are_those_of_the_enum),
         cmocka_unit_test(test_structs_are_filled),
         cmocka_unit_test(test_nothing_to_fill),
     };
