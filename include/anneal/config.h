@@ -107,7 +107,7 @@ typedef struct an_config_key {
     const char *of;            /* types that have it, as in "gpt2|llama"; "": all */
     const char *help;          /* its meaning, and the reason for the default */
     /* NULL: supported; "": not supported yet, so only the default is accepted; otherwise the choices that are not
-     * supported yet, as in "rollback" */
+     * supported yet, as in "array" */
     const char *unsupported;
     bool required;
     uint8_t reserved[7];

@@ -128,7 +128,7 @@ mistake 2 'c.yaml:6:27: train.matmul_precision is '\''high'\''; CPUs have no TF3
     'train: {matmul_precision: high}'
 mistake 2 'c.yaml:6:20: train.recompute.mode is '\''some'\''; it takes auto, none, block or full' \
     'train: {recompute: some}'
-mistake 2 'c.yaml:6:23: train.on_nonfinite is '\''rollback'\'', which is not supported yet; it takes stop or skip' \
+mistake 2 'c.yaml:6:23: train.on_nonfinite is '\''rollback'\''; use skip, which ends with the same weights: a run that returned to its last checkpoint would take the same steps again, bit for bit, up to the step that failed' \
     'train: {on_nonfinite: rollback}'
 mistake 2 'c.yaml:6:14: eval.best.metric is '\''val_los'\''; it takes val_loss, val_perplexity, val_accuracy, val_top5, val_mae, val_r2, val_precision, val_recall, val_f1, val_auc, val_margin, loss, perplexity, accuracy, top5, mae, r2, precision, recall, f1, auc or margin; did you mean '\''val_loss'\''?' \
     'data: {train: {type: csv, path: rows.csv}, eval: {type: csv, path: rows.csv}}' 'eval: {best: val_los}'

@@ -506,7 +506,7 @@ row("train.loss.label_smoothing", "classes", "train.loss.label_smoothing=0.2", H
 row("train.loss.focal", "classes", "train.loss.focal=2", HASH)
 row("train.ema.decay", "mlp", "train.ema=0.5", STATE)
 row("train.on_nonfinite", "overflow", "train.on_nonfinite=skip", ACCEPTED("not finite"))
-row("train.on_nonfinite", "mlp", "train.on_nonfinite=rollback", REFUSED("which is not supported yet"))
+row("train.on_nonfinite", "mlp", "train.on_nonfinite=rollback", REFUSED("use skip, which ends with the same weights"))
 row("train.max_skips", "overflow", "train.max_skips=2", REFUSED("skipped"), both=["train.on_nonfinite=skip"])
 
 # ---- eval ----

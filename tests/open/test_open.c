@@ -172,7 +172,8 @@ static void test_mistakes_have_their_place(void **state) {
     refused("model: {type: gpt2, layers: 1, heads: 2, width: 16, context: 8}\n"
             "data: {train: {type: text, path: poem.txt}}\n"
             "train: {on_nonfinite: rollback}\n",
-            AN_ERR_UNSUPPORTED, "run.yaml:3:23: train.on_nonfinite is 'rollback', which is not supported yet");
+            AN_ERR_PARSE,
+            "run.yaml:3:23: train.on_nonfinite is 'rollback'; use skip, which ends with the same weights");
 }
 
 int main(void) {
