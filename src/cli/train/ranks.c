@@ -73,14 +73,15 @@ static void give_up(int number) {
 }
 
 int cli_ranks_end(cli_ranks *ranks, int code) {
-    enum { SECONDS = 10 };
+    /* After a success all ranks come, and on a busy machine late; after a failure one may be gone. */
+    enum { SECONDS_AFTER_SUCCESS = 60, SECONDS_AFTER_FAILURE = 10 };
     cli_link_end(code);
     if (!ranks->comm) return code;
     /* Launchers take any other code for a failure and kill what still runs; outcome.json says how the run ended. */
     exit_code = code == CLI_AGAIN && ranks->comm->ranks > 1 ? CLI_DONE : code;
     fflush(NULL);
     signal(SIGALRM, give_up);
-    alarm(SECONDS);
+    alarm(exit_code == CLI_DONE ? SECONDS_AFTER_SUCCESS : SECONDS_AFTER_FAILURE);
     const an_status status = an_comm_finish(&ranks->comm, ranks->mpi);
     alarm(0);
     if (status != AN_OK && exit_code == CLI_DONE)
