@@ -7,6 +7,8 @@ command -v tmux >/dev/null || { echo "there is no tmux here"; exit 77; }
 socket=$work/tmux
 tmux() { command tmux -S "$socket" "$@"; }
 at_end() { tmux kill-server 2>/dev/null || true; }
+# The server ends with its last session, and a session that begins meanwhile finds a server that exits: this one stays.
+tmux new-session -d -s stays "sleep 3600"
 cat >small.yaml <<Y
 run:       {dir: run, steps: 20000, max_time: 10m}
 model:     {type: gpt2, layers: 2, heads: 2, width: 32, context: 16}
