@@ -21,7 +21,8 @@ place, and the output says so. For each case and limit:
 - if it is refused, no batch.micro of a leaf or more with any train.recompute may fit. If a smaller one does, which has
   other bits, the message must name settings that fit;
 - what is chosen is the first of what fits and leaves a sixteenth of the limit: without recompute before recompute of
-  blocks before full, and a large batch.micro before a small one;
+  blocks before full, and a large batch.micro before a small one; checkpoints written without a copy of the state come
+  after a small batch.micro and before recompute;
 - all runs of a case have the same state_hash, but those of models with batch norm. What is chosen under two limits
   alike is run under the first of them, with --all under both.
 
@@ -252,7 +253,7 @@ class Cases:
             shutil.copytree(source, folder, dirs_exist_ok=True)
             ready = getattr(self, "prepare_" + source.name, lambda folder: True)(folder)
             programs = [path.stem for path in source.glob("*.c")] if (source / "CMakeLists.txt").exists() else []
-            program = pathlib.Path(os.environ["ANNEAL_BIN"], "../tests/examples", programs[0]) if programs else None
+            program = pathlib.Path(os.path.abspath(os.environ["ANNEAL_BIN"]), "../tests/examples", programs[0]) if programs else None
             for config in configs or [None]:
                 case = f"{name}/{config.stem}" if config else name
                 if not ready:
@@ -483,7 +484,10 @@ class Checks:
         batch = re.search(r", training: batch (\d+)", text)
         chosen = re.search(r"micro-batches of (\d+) samples(?: and train.recompute (\w+))? were chosen", text)
         refused = re.search(r"^the run does not fit in memory: (.*)", text, re.M)
-        return {"peak": int(re.search(r"^  peak .* ([\d,]+)$", text, re.M)[1].replace(",", "")),
+        def row(name):
+            return int(re.search(rf"^  {name} .* ([\d,]+)$", text, re.M)[1].replace(",", ""))
+
+        return {"peak": row("peak"), "copy": row("checkpoint"),
                 "flops": flops_of(text), "micro": int(batch[1]) if batch else 0,
                 "chosen": bool(chosen), "recompute": (chosen[2] if chosen else None) or "none",
                 "refused": refused[1] if refused else None}
@@ -502,24 +506,29 @@ class Checks:
 
     def grid(self, case):
         """What each batch.micro and train.recompute need, from the fastest to the slowest: with the leaves that the run
-        has by itself; and the least with those that a given batch.micro has, where one sample is evaluated at a
-        time."""
+        has by itself; and the least with those that a given batch.micro has, where one sample is evaluated at a time.
+        A checkpoint that is written without a copy of the state is preferred to recompute, and otherwise not."""
         def find():
             samples = self.global_of(case)
             leaves = self.leaves_of(case, samples)
             leaf = -(-samples // leaves)
-            own, given = [], []
+            own, direct, given = [], [], []
             for recompute in RECOMPUTES:
                 micro = samples
                 while True:
                     plan = self.plan(case, 0, f"batch.micro={micro}", f"train.recompute={recompute}", f"batch.leaves={leaves}")
-                    own.append((plan["peak"], plan["micro"], recompute))
+                    peak = plan["peak"]
+                    if recompute == "none":
+                        own.append((peak, plan["micro"], recompute))
+                    direct.append((peak - plan["copy"], plan["micro"], recompute))
                     if micro <= leaf:
                         break
                     micro = max(micro // 2, leaf)
             for micro, recompute in ((1, "none"), (1, "block"), (1, "full"), (samples, "full")):
                 sets = [f"batch.micro={micro}", f"train.recompute={recompute}"] + (["eval.micro=1"] if evaluates(case) else [])
-                given.append((self.plan(case, 0, *sets)["peak"], micro, recompute))
+                plan = self.plan(case, 0, *sets)
+                given.append((plan["peak"] - plan["copy"], micro, recompute))
+            own += direct
             return {"leaves": leaves, "own": own, "least": min(own), "given": min(given)}
 
         return self.remember(f"{case.name}: grid", find)
@@ -690,7 +699,7 @@ def main():
     o.limits = [int(float(limit) * GIB) for limit in o.limits.split(",")]
     o.models = o.models and o.models.resolve()
     o.state.mkdir(parents=True, exist_ok=True)
-    anneal = os.path.join(os.environ["ANNEAL_BIN"], "anneal")
+    anneal = os.path.join(os.path.abspath(os.environ["ANNEAL_BIN"]), "anneal")
     limits = Limits()
     print(f"limits: {limits.name()}", flush=True)
     cases, checks, rows = Cases(o, anneal), Checks(o, anneal, limits), []
