@@ -484,6 +484,7 @@ class Checks:
         batch = re.search(r", training: batch (\d+)", text)
         chosen = re.search(r"micro-batches of (\d+) samples(?: and train.recompute (\w+))? were chosen", text)
         refused = re.search(r"^the run does not fit in memory: (.*)", text, re.M)
+
         def row(name):
             return int(re.search(rf"^  {name} .* ([\d,]+)$", text, re.M)[1].replace(",", ""))
 
@@ -507,7 +508,7 @@ class Checks:
     def grid(self, case):
         """What each batch.micro and train.recompute need, from the fastest to the slowest: with the leaves that the run
         has by itself; and the least with those that a given batch.micro has, where one sample is evaluated at a time.
-        A checkpoint that is written without a copy of the state is preferred to recompute, and otherwise not."""
+        Checkpoints without a copy of the state come before recompute."""
         def find():
             samples = self.global_of(case)
             leaves = self.leaves_of(case, samples)

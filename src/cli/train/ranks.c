@@ -73,7 +73,7 @@ static void give_up(int number) {
 }
 
 int cli_ranks_end(cli_ranks *ranks, int code) {
-    /* After a success all ranks come, and on a busy machine late; after a failure one may be gone. */
+    /* After a success every rank arrives, but on a busy machine it may be late. After a failure one may be gone. */
     enum { SECONDS_AFTER_SUCCESS = 60, SECONDS_AFTER_FAILURE = 10 };
     cli_link_end(code);
     if (!ranks->comm) return code;

@@ -39,8 +39,8 @@ typedef struct cli_ranks {
  * then on only rank 0 prints. */
 int cli_ranks_begin(const cli_call *call, const char *mpi, cli_ranks *ranks);
 /* Tells the leader, if there is one, how this rank ends; ends MPI, after the context of its communicator; and gives the
- * exit code of this rank. Where another rank is gone, MPI would wait for ever: after a minute, or after ten seconds of
- * a run that failed, the process ends with that code. */
+ * exit code of this rank. If another rank is gone, MPI would wait for ever, so the process ends with that code after
+ * one minute, or after ten seconds if the run failed. */
 int cli_ranks_end(cli_ranks *ranks, int code);
 
 #endif
