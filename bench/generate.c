@@ -13,9 +13,9 @@
 #include <time.h>
 
 #include "anneal/models.h"
-#include "base/clock.h"
-#include "base/large_pages.h"
 #include "base/parallel.h"
+#include "base/system/clock.h"
+#include "base/system/large_pages.h"
 #include "exec/program.h"
 #include "pass/decoding.h"
 #include "pass/frozen.h"

@@ -13,7 +13,7 @@
 
 #include "anneal/anneal.h"
 #include "anneal/experimental.h"
-#include "base/clock.h"
+#include "base/system/clock.h"
 #define AN_LEVEL _avx512
 #include "kernels/product/product.h"
 

@@ -69,7 +69,7 @@ set(scheduled "")
 
 # Times are compared with limits in seconds that the project promises, or with each other: a neighbour takes cache and
 # cores away.
-alone(test_exec_scale test_exec_recompute_time docs-fine-tune)
+alone(test_exec_scale test_exec_scale_long test_exec_recompute_time test_exec_recompute_time_long docs-fine-tune)
 
 # Each takes one to three GB, and some ask how much is free: two at once would not fit on a small machine, or see each
 # other.
@@ -77,11 +77,10 @@ one_of(memory test_exec_gpt2_124m cli-room-memory cli-room-cgroup docs-README tr
 
 cost(200 save-faults ranks-sequences)
 cost(150 docs-README)
-cost(80 save-faults-openmpi save-faults-mpich save-kills ranks-kills-mpich ranks-kills-openmpi examples-configs cli-demo
+cost(80 save-faults-openmpi save-kills ranks-kills-mpich ranks-kills-openmpi examples-configs cli-demo
     test_models_learns test_exec_recompute_time test_exec_scale)
-cost(40 test_kernels_product test_ranks_shard checkops-threads checkops-threads-more checkops-threads-base
-    checkops-threads-avx2 checkops-threads-avx512 cli-supervise-hangs test_exec_gpt2_124m cli-room-memory)
-cost(25 checkops-rows-more save-shared save-ledger save-preempt cli-trace cli-checkpoints cli-damage test_run_epochs
+cost(40 test_kernels_product test_ranks_shard checkops-threads cli-supervise-hangs test_exec_gpt2_124m cli-room-memory)
+cost(25 save-shared save-ledger save-preempt cli-checkpoints cli-damage test_run_epochs
     test_run_checkpoint test_store_damage test_comm_watch ranks-traffic-openmpi ranks-save-kills-openmpi
     ranks-save-kills-mpich ranks-slurm ranks-network-openmpi test_ranks_errors test_ranks_failures)
 cost(10 test_kernels_product_amx_on_model test_golden_leaves test_golden_leaves_on_model test_train_together_on_model
@@ -89,8 +88,8 @@ cost(10 test_kernels_product_amx_on_model test_golden_leaves test_golden_leaves_
     checkops-rows-avx2 checkops-rows-avx512 checkops-test-base checkops-test-avx2 checkops-test-avx512 checkops-test
     checkops-grad checkops-rows test_kernels_convolution_onednn test_base_elementary cli-plot cli-pipe cli-mistakes
     cli-room-cgroup install test_ranks_threads test_ranks_small_stack test_ranks_shard_graphs test_ranks_stage
-    test_ranks_traps_calls test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-traffic-mpich ranks-strace-openmpi
-    ranks-strace-mpich test_open_constructor_short)
+    test_ranks_traps_calls test_ranks_traps_numbers ranks-hash-openmpi-3 ranks-strace-openmpi
+    cli-trace checkops-threads-base checkops-threads-avx2 checkops-threads-avx512 test_open_constructor_short)
 
 once(cli-chat cli-settings examples-programs examples-finetune examples-own-op examples-own-optimizer cli-train
     cli-average cli-find-lr cli-tokenize cli-generate cli-finetune cli-banner cli-metrics cli-tables cli-checkpoints

@@ -113,7 +113,7 @@ typedef struct an_config_key {
     uint8_t reserved[7];
 } an_config_key;
 AN_API void an_config_key_init(an_config_key *key, size_t size);
-/* An option by its number; AN_ERR_UNKNOWN after the last. `ctx` may be NULL. */
+/* An option by its number; AN_ERR_UNKNOWN after the last. Its texts live as long as the context. */
 AN_API an_status an_config_key_get(an_context *ctx, int index, an_config_key *key);
 
 #ifdef __cplusplus

@@ -41,6 +41,7 @@ typedef struct an_call {
     an_status failed; /* for communication ops: what already went wrong in this run, or AN_OK */
     void *kept;       /* what the kernel's `keep` made of operand 1, if the program keeps such things; else NULL */
     const an_leaf_cut *leaves; /* NULL, or only for kernels with `by_leaves`: sums over samples are cut into these */
+    const struct an_exchange *exchange; /* for communication ops: who exchanges with other ranks; NULL: nobody */
 } an_call;
 
 #define AN_SCRATCH_FAILED SIZE_MAX

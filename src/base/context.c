@@ -115,6 +115,7 @@ void an_context_destroy(an_context **context) {
     if ((*context)->engine_release) (*context)->engine_release(*context);
     if ((*context)->own_ops_release) (*context)->own_ops_release(*context);
     an_added_release(*context);
+    if ((*context)->options_release) (*context)->options_release(*context);
     if ((*context)->mesh_release) (*context)->mesh_release(*context);
     if (!an_context_is_forked(*context)) an_pool_end((*context)->pool);
     allocator.release(allocator.user, *context, bytes_of((*context)->most_threads));

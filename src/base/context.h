@@ -7,6 +7,7 @@
 #include "anneal/experimental.h"
 #include "anneal/heartbeat.h"
 #include "base/device.h"
+#include "base/kind.h"
 #include "base/pool.h"
 
 enum { AN_MESSAGE_BYTES = 1024, AN_TRAIL_FRAMES = 16, AN_TRAIL_BYTES = 3072 };
@@ -27,15 +28,14 @@ struct an_op_registry;
 /* Kinds of things that a program adds to a context by name (base/added.h). */
 typedef enum an_added_kind { AN_ADDED_OPTIMIZER, AN_ADDED_METRIC, AN_ADDED_KINDS } an_added_kind;
 
-/* Messages that move on while kernels compute. */
-typedef enum an_progress_kind { AN_PROGRESS_GRADIENTS, AN_PROGRESS_WEIGHTS, AN_PROGRESS_KINDS } an_progress_kind;
-typedef struct an_progress_hook {
-    void (*call)(void *user); /* NULL: there are none */
+/* What moves messages on while kernels compute, in its owner's memory. It is in the list of its context as long as it
+ * lives. */
+typedef struct an_mover {
+    void (*move)(void *user);
     void *user;
-} an_progress_hook;
-
-/* In which types weights are gathered. */
-typedef enum an_weight_kind { AN_WEIGHTS_MASTER, AN_WEIGHTS_LOW, AN_WEIGHT_KINDS } an_weight_kind;
+    bool is_busy; /* it has messages on their way */
+    struct an_mover *next;
+} an_mover;
 
 struct an_context {
     an_allocator allocator;
@@ -61,31 +61,18 @@ struct an_context {
     /* The host's kernels for an op, by level of instructions (exec/context.c); NULL: it has none. */
     const an_kernel *(*host_kernels)(const an_context *ctx, const char *op);
     struct an_added *added[AN_ADDED_KINDS];
+    /* Kinds that a config can choose from, each list ended by NULL (open/kinds.h). The table of options with theirs,
+     * which is made when a config asks for it (config/collect.c), and who releases it. */
+    const an_kind *const *kinds[AN_KIND_SORTS];
+    struct an_option_memory *options;
+    void (*options_release)(an_context *ctx);
     bool adds_later; /* configs are only looked at, before the program adds anything: any name may be one of its own */
     /* What a library that kernels call keeps for this context (kernels/onednn/onednn.c); NULL: nothing. */
     void *engine;
     void (*engine_release)(an_context *ctx);
     /* What the thread that owns the context does between instructions and tasks: messages on their way. */
-    an_progress_hook progress[AN_PROGRESS_KINDS];
-    bool is_progressing;
-    /* Takes the gradients of a unit, which are complete, to exchange them with other ranks (the op
-     * exchange). NULL: more are to come. */
-    an_status (*exchange)(void *user, int64_t unit, an_status failed);
-    void *exchange_user;
-    /* Waits for the weights of a unit, which other ranks have updated; AN_ALL_UNITS: for all. NULL: all weights are
-     * here. */
-    an_status (*arrive)(void *user, int unit);
-    void *arrive_user;
-    /* Weights in pieces, of which a program gathers a region (pass/shard.h) at a time: begins to fill its roots, NULL
-     * where it has none, and waits until they are filled. A region is waited for once for each of its roots. */
-    an_status (*gather)(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS], an_status failed);
-    an_status (*arrive_region)(void *user, int form, int region, an_status failed);
-    void *gather_user;
-    /* Gradients in pieces: takes those of a unit, which are complete in `root`, and waits until `root` may
-     * be used for other things. */
-    an_status (*scatter)(void *user, int unit, void *root, an_status failed);
-    an_status (*scattered)(void *user, int unit, an_status failed);
-    void *scatter_user;
+    an_mover *movers;
+    bool is_moving;
     /* The ranks that it trains with; NULL: this process only. What is known about them (comm/mesh.h), and who
      * releases that. */
     an_comm *communicator;
@@ -96,9 +83,8 @@ struct an_context {
     an_error error;
 };
 
-enum { AN_ALL_UNITS = -1, AN_NO_UNIT = -2 };
-
-/* The context without what layers above base give it: an_context_create (exec/context.c) adds its ops. */
+/* The context without what layers above base give it: an_context_make (exec/context.c) adds its ops, and
+ * an_context_create (context/context.c) kinds. */
 an_status an_context_begin(an_context **context, const an_context_options *given);
 
 /* What a context that has not computed yet gets once its ranks know of each other (comm/start.c). `threads` is at most
@@ -115,16 +101,29 @@ an_status an_context_check_threads(an_context *ctx);
 /* Moves messages on, if there are any; what that calls does not do it again. Only for the thread that owns the
  * context. */
 static inline void an_context_progress(an_context *ctx) {
-    if (ctx->is_progressing) return;
-    ctx->is_progressing = true;
-    for (int i = 0; i < AN_PROGRESS_KINDS; i++)
-        if (ctx->progress[i].call) ctx->progress[i].call(ctx->progress[i].user);
-    ctx->is_progressing = false;
+    if (ctx->is_moving) return;
+    ctx->is_moving = true;
+    for (const an_mover *m = ctx->movers; m; m = m->next)
+        if (m->is_busy) m->move(m->user);
+    ctx->is_moving = false;
 }
 
 static inline bool an_context_has_progress(const an_context *ctx) {
-    return !ctx->is_progressing &&
-           (ctx->progress[AN_PROGRESS_GRADIENTS].call || ctx->progress[AN_PROGRESS_WEIGHTS].call);
+    const an_mover *m = ctx->movers;
+    while (m && !m->is_busy) m = m->next;
+    return m && !ctx->is_moving;
+}
+
+static inline void an_context_add_mover(an_context *ctx, an_mover *mover) {
+    mover->next = ctx->movers;
+    ctx->movers = mover;
+}
+
+/* Nothing happens if it is not in the list. */
+static inline void an_context_remove_mover(an_context *ctx, const an_mover *mover) {
+    an_mover **at = &ctx->movers;
+    while (*at && *at != mover) at = &(*at)->next;
+    if (*at) *at = mover->next;
 }
 
 /* Whether memory comes from the system's own allocator: only then do the system's limits hold for it. */

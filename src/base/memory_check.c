@@ -1,7 +1,7 @@
 #include "base/memory_check.h"
 
-#include "base/limits.h"
 #include "base/status.h"
+#include "base/system/limits.h"
 
 an_status an_memory_check(an_context *ctx, size_t bytes, const char *path) {
     enum { SMALL = 64 << 20 }; /* for which the system is not asked */

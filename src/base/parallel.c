@@ -70,7 +70,7 @@ void an_parallel(an_context *ctx, int64_t count, an_task *task, void *user) {
     an_float_environment outside = an_float_enter();
     const bool inside = an_pool_is_inside() || omp_in_parallel();
     progressing p = {ctx, task, user};
-    if (an_context_has_progress(ctx) && !inside && count > 1) { /* in a task, the calling thread may be any */
+    if (!inside && count > 1 && an_context_has_progress(ctx)) { /* in a task, the calling thread may be any */
         task = run_and_progress;
         user = &p;
     }

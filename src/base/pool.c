@@ -11,9 +11,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "base/system/clock.h"
 
 /* The state of a region is one word: these flags, and below them how many threads are inside. Tasks can be taken while
  * it is open; whoever finds none left closes it. */

@@ -3,8 +3,8 @@
 #ifndef AN_BASE_SPAN_H
 #define AN_BASE_SPAN_H
 
-#include "base/clock.h"
 #include "base/context.h"
+#include "base/system/clock.h"
 
 #define AN_SPAN_TRAINING "training"
 #define AN_SPAN_SAVE "save"

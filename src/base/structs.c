@@ -4,20 +4,9 @@
 
 #include "base/status.h"
 
-#define AN_STRUCT(type, first, ...)                                          \
-    static const type type##_defaults = {.size = sizeof(type), __VA_ARGS__}; \
-    _Static_assert(sizeof(type) >= (first), #type " has lost a member");     \
-    void type##_init(type *given, size_t size) {                             \
-        an_struct_init(&an_structs[AN_STRUCT_##type], given, size);          \
-    }
+#define AN_STRUCT AN_STRUCT_DEFINE
 #include "base/structs.def"
 #undef AN_STRUCT
-
-const an_struct an_structs[AN_STRUCT_COUNT] = {
-#define AN_STRUCT(type, first, ...) {#type, sizeof(type), first, &type##_defaults},
-#include "base/structs.def"
-#undef AN_STRUCT
-};
 
 double an_auto(void) {
     return AN_AUTO;

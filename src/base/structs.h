@@ -6,18 +6,7 @@
 #ifndef AN_BASE_STRUCTS_H
 #define AN_BASE_STRUCTS_H
 
-#include "anneal/chat.h"
-#include "anneal/checkpoint.h"
-#include "anneal/details.h"
-#include "anneal/generate.h"
-#include "anneal/models.h"
-#include "anneal/open.h"
-#include "anneal/predict.h"
-#include "anneal/pretrained.h"
-#include "anneal/ranks.h"
-#include "anneal/run.h"
-#include "anneal/text.h"
-#include "anneal/watch.h"
+#include "anneal/core.h"
 
 typedef struct an_struct {
     const char *name;
@@ -25,15 +14,6 @@ typedef struct an_struct {
     size_t first;         /* in the first release */
     const void *defaults; /* of `size` bytes */
 } an_struct;
-
-typedef enum an_struct_number {
-#define AN_STRUCT(type, ...) AN_STRUCT_##type,
-#include "base/structs.def"
-#undef AN_STRUCT
-    AN_STRUCT_COUNT
-} an_struct_number;
-
-extern const an_struct an_structs[AN_STRUCT_COUNT];
 
 /* Whether a member is AN_AUTO. */
 static inline bool an_is_auto(double value) {
@@ -53,19 +33,30 @@ an_status an_struct_write(an_context *ctx, const an_struct *record, void *given,
  * get. */
 an_status an_struct_check(an_context *ctx, const an_struct *record, const void *given);
 
-#define AN_STRUCT(type, ...)                                                                               \
+/* What a layer's structs.h declares for a row of its structs.def, and what its structs.c defines for it. */
+#define AN_STRUCT_DECLARE(type, ...)                                                                       \
+    extern const an_struct type##_struct;                                                                  \
     static inline an_status type##_read(an_context *ctx, type *own, const type *given) {                   \
-        return an_struct_read(ctx, &an_structs[AN_STRUCT_##type], own, given);                             \
+        return an_struct_read(ctx, &type##_struct, own, given);                                            \
     }                                                                                                      \
     static inline an_status type##_read_at(an_context *ctx, type *own, const type *array, int64_t index) { \
-        return an_struct_read_at(ctx, &an_structs[AN_STRUCT_##type], own, array, index);                   \
+        return an_struct_read_at(ctx, &type##_struct, own, array, index);                                  \
     }                                                                                                      \
     static inline an_status type##_write(an_context *ctx, type *given, const type *own) {                  \
-        return an_struct_write(ctx, &an_structs[AN_STRUCT_##type], given, own);                            \
+        return an_struct_write(ctx, &type##_struct, given, own);                                           \
     }                                                                                                      \
     static inline an_status type##_check(an_context *ctx, const type *given) {                             \
-        return an_struct_check(ctx, &an_structs[AN_STRUCT_##type], given);                                 \
+        return an_struct_check(ctx, &type##_struct, given);                                                \
     }
+#define AN_STRUCT_DEFINE(type, first, ...)                                            \
+    static const type type##_defaults = {.size = sizeof(type), __VA_ARGS__};          \
+    _Static_assert(sizeof(type) >= (first), #type " has lost a member");              \
+    const an_struct type##_struct = {#type, sizeof(type), (first), &type##_defaults}; \
+    void type##_init(type *given, size_t size) {                                      \
+        an_struct_init(&type##_struct, given, size);                                  \
+    }
+
+#define AN_STRUCT AN_STRUCT_DECLARE
 #include "base/structs.def"
 #undef AN_STRUCT
 

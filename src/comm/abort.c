@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "base/system/clock.h"
 #include "comm/mesh.h"
 
 static const double seconds_to_leave = 0.1; /* far more than a kilobyte takes, to ranks that are there */

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/integer.h"
 #include "base/status.h"
+#include "base/system/clock.h"
 #include "comm/binomial.h"
 #include "comm/mesh.h"
 

@@ -93,9 +93,6 @@ an_status an_gathering_publish(an_gathering *gathering);
  * gathering's until the unit has come. Returns at once. Units are started in the same order on all ranks. A
  * unit that has come may be started again. */
 an_status an_gathering_start(an_gathering *gathering, int unit, const void *const *src, void *const *dst);
-/* Moves on what is under way and returns: it never waits, but copies what has come, some megabytes at most. Called
- * between kernels, on the thread that uses the context. */
-an_status an_gathering_progress(an_gathering *gathering);
 /* Until all of this unit, as it was started last, is in dst. Returns at once for a unit that was never started. */
 an_status an_gathering_wait(an_gathering *gathering, int unit);
 /* Until all units that were started have come, and the other ranks have what they need from this one: then src may

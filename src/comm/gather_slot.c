@@ -72,39 +72,40 @@ int64_t an_gather_slot_measure(const an_gather_peers *peers, const an_gather_uni
 /* ---- messages ---- */
 
 static an_status send(an_gather_peers *p, an_gather_slot *slot, int run, int to) {
-    an_context *ctx = p->ctx;
+    an_context *ctx = p->pipeline.ctx;
     const segment s = segment_of(p, slot->unit, run, p->rank);
     for (size_t at = 0; at < s.bytes; at += p->message_bytes) {
         const size_t bytes = (size_t)an_smaller((int64_t)(s.bytes - at), (int64_t)p->message_bytes);
-        p->count.sent += (int64_t)bytes;
-        p->count.messages++;
-        AN_TRY_RETURN(an_comm_send(ctx, p->comm, slot->src[s.channel] + s.src_at + at, bytes, to,
-                                   AN_TAG_GATHER + slot->index, &slot->requests[slot->room - ++slot->sends]));
+        AN_TRY_RETURN(an_parcel_send(&p->pipeline, &slot->parcel, slot->src[s.channel] + s.src_at + at, bytes, to));
     }
     return AN_OK;
 }
 
 static an_status receive(an_gather_peers *p, an_gather_slot *slot, int run, int from) {
-    an_context *ctx = p->ctx;
+    an_context *ctx = p->pipeline.ctx;
     const segment s = segment_of(p, slot->unit, run, from);
     for (size_t at = 0; at < s.bytes; at += p->message_bytes) {
         const size_t bytes = (size_t)an_smaller((int64_t)(s.bytes - at), (int64_t)p->message_bytes);
-        p->count.received += (int64_t)bytes;
-        AN_TRY_RETURN(an_comm_receive(ctx, p->comm, slot->dst[s.channel] + s.dst_at + at, bytes, from,
-                                      AN_TAG_GATHER + slot->index, &slot->requests[slot->receives++]));
+        AN_TRY_RETURN(
+            an_parcel_receive(&p->pipeline, &slot->parcel, slot->dst[s.channel] + s.dst_at + at, bytes, from));
     }
     return AN_OK;
 }
 
 /* Between two ranks, messages of a slot go in the order of the units that had it, and of their runs. */
-an_status an_gather_slot_begin(an_gather_peers *peers, an_gather_slot *slot) {
-    an_gather_peers *p = peers;
-    an_context *ctx = p->ctx;
-    slot->is_busy = true;
+static an_status begin(void *owner, an_parcel *parcel, int64_t index) {
+    an_gather_peers *p = owner;
+    an_context *ctx = p->pipeline.ctx;
+    an_gather_slot *slot = (an_gather_slot *)(void *)parcel;
+    const an_gather_start *start = &p->starts[parcel->unit];
+    (void)index;
+    slot->unit = &p->units[parcel->unit];
+    slot->version = p->version;
+    memcpy(slot->src, start->src, sizeof slot->src);
+    memcpy(slot->dst, start->dst, sizeof slot->dst);
     slot->has_come = false;
     slot->next_rank = slot->next_run = 0;
     slot->copied = 0;
-    slot->receives = slot->sends = 0;
     if (p->is_windowed) return AN_OK;
     for (int i = 1; i < p->ranks; i++)
         for (int run = 0; run < slot->unit->run_count; run++)
@@ -135,7 +136,7 @@ static void copy_some(void *user, int64_t index, int thread) {
 /* A segment of another rank, in its part of the window. Its place was written by another process, so it is
  * looked at before it is used. */
 static an_status find_in_window(const an_gather_peers *p, const segment *s, int rank, const char **at) {
-    an_context *ctx = p->ctx;
+    an_context *ctx = p->pipeline.ctx;
     const uint64_t place = __atomic_load_n(&an_gather_head_of(p, rank)->places[s->channel], __ATOMIC_RELAXED);
     const uint64_t end = s->src_at + s->bytes, bytes = p->part_bytes[rank];
     if (place % AN_ALIGNMENT != 0 || place > bytes || end > bytes - place) {
@@ -150,7 +151,7 @@ static an_status find_in_window(const an_gather_peers *p, const segment *s, int 
 
 /* As much of the next segment as `room` allows. */
 static an_status copy_segment(an_gather_peers *p, an_gather_slot *slot, int from, size_t *room) {
-    an_context *ctx = p->ctx;
+    an_context *ctx = p->pipeline.ctx;
     const segment s = segment_of(p, slot->unit, slot->next_run, from);
     if (s.bytes == 0) return AN_OK;
     const char *src = slot->src[s.channel] + s.src_at;
@@ -162,7 +163,7 @@ static an_status copy_segment(an_gather_peers *p, an_gather_slot *slot, int from
     an_parallel(ctx, an_divide_up((int64_t)c.bytes, TASK_BYTES), copy_some, &c);
     *room -= c.bytes;
     slot->copied += c.bytes;
-    if (from != p->rank) p->count.read += (int64_t)c.bytes;
+    if (from != p->rank) p->read += (int64_t)c.bytes;
     return AN_OK;
 }
 
@@ -177,7 +178,7 @@ static bool is_copied(const an_gather_peers *p, const an_gather_slot *slot) {
 }
 
 static an_status copy_what_is_there(an_gather_peers *p, an_gather_slot *slot, bool *moved) {
-    an_context *ctx = p->ctx;
+    an_context *ctx = p->pipeline.ctx;
     size_t room = AN_GATHER_COPY_BYTES;
     for (; !is_copied(p, slot); slot->next_rank++, slot->next_run = 0) {
         const int from = (p->rank + slot->next_rank) % p->ranks;
@@ -193,34 +194,34 @@ static an_status copy_what_is_there(an_gather_peers *p, an_gather_slot *slot, bo
 
 /* ---- from one to the next ---- */
 
-/* Without messages there are no requests. */
-static an_comm_request *sends_of(const an_gather_slot *slot) {
-    return slot->sends > 0 ? slot->requests + slot->room - slot->sends : NULL;
-}
-
-an_status an_gather_slot_advance(an_gather_peers *peers, an_gather_slot *slot, bool *moved) {
-    an_gather_peers *p = peers;
-    an_context *ctx = p->ctx;
+static an_status advance(void *owner, an_parcel *parcel, bool *moved) {
+    an_gather_peers *p = owner;
+    an_gather_slot *slot = (an_gather_slot *)(void *)parcel;
+    an_context *ctx = p->pipeline.ctx;
     bool done = true;
-    *moved = false;
-    if (!slot->is_busy) return AN_OK;
     if (!slot->has_come) {
         AN_TRY_RETURN(copy_what_is_there(p, slot, moved));
         if (!is_copied(p, slot)) return AN_OK;
-        AN_TRY_RETURN(an_comm_test(ctx, p->comm, slot->requests, slot->receives, &done));
+        AN_TRY_RETURN(an_parcel_has_come(&p->pipeline, &slot->parcel, &done));
         if (!done) return AN_OK;
         slot->has_come = *moved = true;
     }
-    AN_TRY_RETURN(an_comm_test(ctx, p->comm, sends_of(slot), slot->sends, &done));
+    AN_TRY_RETURN(an_parcel_has_gone(&p->pipeline, &slot->parcel, &done));
     if (!done) return AN_OK;
-    slot->is_busy = false;
+    slot->parcel.is_busy = false;
     *moved = true;
     return AN_OK;
 }
 
-void an_gather_slot_cancel(an_gather_peers *peers, an_gather_slot *slot) {
-    if (!slot->is_busy) return;
-    an_comm_cancel(peers->comm, slot->requests, slot->receives);
-    an_comm_cancel(peers->comm, sends_of(slot), slot->sends);
-    slot->is_busy = false;
+static void take_done(void *owner, uint64_t done) {
+    const an_gather_peers *p = owner;
+    if (p->is_windowed) an_window_publish(&an_gather_head_of(p, p->rank)->read, done);
 }
+
+const an_pipeline_kind an_gather_kind = {.what = "weights",
+                                         .rest = "other ranks to copy the weights of this one",
+                                         .tag = AN_TAG_GATHER,
+                                         .parcel_bytes = sizeof(an_gather_slot),
+                                         .begin = begin,
+                                         .advance = advance,
+                                         .take_done = take_done};

@@ -13,30 +13,19 @@ _Static_assert(AN_PAGE * sizeof(float) % AN_ADD_STRIP == 0, "pages are added in 
 
 enum { WINDOW_ALIGNMENT = 4096 }; /* gradients begin at a page of memory */
 
-typedef struct started_unit {
-    int unit;
-    int64_t next; /* its next bucket */
-} started_unit;
-
 struct an_reduction {
-    an_exchange exchange;
+    an_reduction_peers peers;
     int nodes; /* of this rank */
-    int unit_count, started,
-        first; /* units that were started since the last finish, and the first that has pages left */
     an_reduction_unit *units;
-    started_unit *order;
-    void **flats;              /* [units][nodes + 1]: what an_reduction_start was given */
-    uint64_t number, finished; /* of buckets: begun, and done in order */
-    uint64_t announced;        /* buckets of all units that were started */
+    void **flats; /* [units][nodes + 1]: what an_reduction_start was given */
     int64_t bucket_pages;
-    int in_flight, requests; /* buckets at a time, and requests of each */
-    int64_t staging_pages;   /* of each */
+    int requests;          /* of each bucket */
+    int64_t staging_pages; /* of each */
     an_bucket *buckets;
     char *memory, *staging; /* the tables, and the staging of all buckets */
     size_t memory_bytes, buffer_bytes, head_bytes;
     int buffer_count;
     void **buffers;
-    bool is_moving; /* adding opens a parallel region, and who waits for one calls an_reduction_progress */
     an_reduction_cost predicted;
 };
 
@@ -88,10 +77,10 @@ static void *take(char *memory, size_t *at, size_t count, size_t element) {
 }
 
 /* Lays out the tables of the rounds, and fills them if there is memory. */
-static void make_rounds(an_exchange *x, char *memory, size_t *at) {
+static void make_rounds(an_reduction_peers *x, char *memory, size_t *at) {
     int most_src = 0, most_dst = 0;
     for (int round = 0; round < x->schedule.rounds; round++) {
-        an_exchange_round *r = &x->rounds[round];
+        an_reduction_round *r = &x->rounds[round];
         r->groups = an_rounds_groups(&x->schedule, x->rank, round);
         r->nodes = an_rounds_nodes(&x->schedule, x->rank, round);
         r->all = (int)an_rounds_joins(&x->schedule, x->rank, round, NULL);
@@ -115,7 +104,7 @@ static void make_rounds(an_exchange *x, char *memory, size_t *at) {
 
 /* Fills in what follows from the options alone, and what it costs. */
 static void describe(an_reduction *r, const an_reduction_options *o, int rank, int host_ranks) {
-    an_exchange *x = &r->exchange;
+    an_reduction_peers *x = &r->peers;
     an_reduction_cost *cost = &r->predicted;
     x->rank = rank;
     x->scatters = o->scatters;
@@ -124,9 +113,9 @@ static void describe(an_reduction *r, const an_reduction_options *o, int rank, i
     x->host_ranks = host_ranks;
     x->schedule = schedule_of(o, host_ranks);
     r->nodes = an_rounds_nodes(&x->schedule, rank, 0);
-    r->unit_count = o->unit_count;
+    x->pipeline.unit_count = o->unit_count;
     r->bucket_pages = bucket_pages_of(o);
-    r->in_flight = o->in_flight ? o->in_flight : AN_BUCKETS_IN_FLIGHT;
+    x->pipeline.in_flight = o->in_flight ? o->in_flight : AN_BUCKETS_IN_FLIGHT;
     r->buffer_count = o->buffers;
     r->buffer_bytes = (size_t)o->pages * x->page_bytes;
     size_t tables = 0;
@@ -141,7 +130,7 @@ static void describe(an_reduction *r, const an_reduction_options *o, int rank, i
     }
     cost->buffer_bytes = (size_t)o->buffers * r->buffer_bytes;
     if (host_ranks > 1) {
-        x->places_at = sizeof(an_window_head) + (size_t)r->in_flight * sizeof(an_window_counter);
+        x->places_at = sizeof(an_window_head) + (size_t)x->pipeline.in_flight * sizeof(an_window_counter);
         r->head_bytes = x->places_at + (size_t)o->unit_count * ((size_t)r->nodes + 1) * sizeof(uint64_t);
         r->head_bytes = an_round_up(r->head_bytes, WINDOW_ALIGNMENT);
         cost->window_bytes = r->head_bytes + (size_t)o->buffers * an_round_up(r->buffer_bytes, WINDOW_ALIGNMENT);
@@ -151,24 +140,21 @@ static void describe(an_reduction *r, const an_reduction_options *o, int rank, i
 /* Lays out all tables; returns their bytes. */
 static size_t make_tables(an_reduction *r, char *memory) {
     size_t at = 0;
-    const size_t units = (size_t)r->unit_count, in_flight = (size_t)r->in_flight;
-    make_rounds(&r->exchange, memory, &at);
+    an_pipeline *p = &r->peers.pipeline;
+    const size_t units = (size_t)p->unit_count, in_flight = (size_t)p->in_flight;
+    make_rounds(&r->peers, memory, &at);
     r->units = take(memory, &at, units, sizeof *r->units);
-    r->order = take(memory, &at, units, sizeof *r->order);
+    p->units = take(memory, &at, units, sizeof *p->units);
     r->flats = take(memory, &at, units * ((size_t)r->nodes + 1), sizeof *r->flats);
     r->buckets = take(memory, &at, in_flight, sizeof *r->buckets);
     r->buffers = take(memory, &at, (size_t)r->buffer_count, sizeof *r->buffers);
     an_comm_request *requests = take(memory, &at, in_flight * (size_t)r->requests, sizeof *requests);
-    for (int i = 0; memory && i < r->in_flight; i++) {
-        r->buckets[i].slot = i;
-        r->buckets[i].room = r->requests;
-        r->buckets[i].requests = requests + (ptrdiff_t)i * r->requests;
-    }
+    if (memory) an_pipeline_begin(p, r->buckets, requests, r->requests);
     return at;
 }
 
 static size_t staging_bytes_of(const an_reduction *r) {
-    return (size_t)r->in_flight * (size_t)r->staging_pages * r->exchange.page_bytes;
+    return (size_t)r->peers.pipeline.in_flight * (size_t)r->staging_pages * r->peers.page_bytes;
 }
 
 int an_reduction_shares(const an_reduction_options *options, int host_ranks) {
@@ -176,11 +162,33 @@ int an_reduction_shares(const an_reduction_options *options, int host_ranks) {
 }
 
 an_reduction_cost an_reduction_predict(const an_reduction_options *options, int rank, int host_ranks) {
-    an_reduction r = {.number = 0};
+    an_reduction r = {.nodes = 0};
     describe(&r, options, rank, an_reduction_shares(options, host_ranks));
     r.predicted.bytes = sizeof r + make_tables(&r, NULL) + staging_bytes_of(&r);
     return r.predicted;
 }
+
+/* ---- a bucket on its way ---- */
+
+static void **flats_of(const an_reduction *r, int unit) {
+    return r->flats + (ptrdiff_t)unit * (r->nodes + 1);
+}
+
+static an_status begin(void *owner, an_parcel *parcel, int64_t index) {
+    an_reduction *r = owner;
+    an_bucket *b = (an_bucket *)(void *)parcel;
+    b->nodes = flats_of(r, parcel->unit);
+    b->pages = bucket_at(&r->units[parcel->unit], r->bucket_pages, r->peers.scatters, index, &b->part);
+    return an_bucket_begin(&r->peers, b);
+}
+
+static an_status advance(void *owner, an_parcel *parcel, bool *moved) {
+    an_reduction *r = owner;
+    return an_bucket_advance(&r->peers, (an_bucket *)(void *)parcel, moved);
+}
+
+static const an_pipeline_kind kind = {
+    .what = "gradients", .tag = AN_TAG_REDUCE, .parcel_bytes = sizeof(an_bucket), .begin = begin, .advance = advance};
 
 /* ---- making one ---- */
 
@@ -214,8 +222,8 @@ fail:
 
 /* A window if all ranks can have one; else the buffers of this rank alone. */
 static an_status make_buffers(an_reduction *r) {
-    an_exchange *x = &r->exchange;
-    an_context *ctx = x->ctx;
+    an_reduction_peers *x = &r->peers;
+    an_context *ctx = x->pipeline.ctx;
     for (int i = 0; i < r->buffer_count; i++)
         if (x->host_ranks > 1)
             r->buffers[i] = (char *)an_window_part(&x->window, x->window.host->rank) + r->head_bytes +
@@ -229,15 +237,15 @@ static an_status make_buffers(an_reduction *r) {
 
 /* Ranks agree on the way before anything is sized by it. */
 static an_status open_window(an_reduction *r, const an_reduction_options *o, int *host_ranks) {
-    an_exchange *x = &r->exchange;
-    an_context *ctx = x->ctx;
+    an_reduction_peers *x = &r->peers;
+    an_context *ctx = x->pipeline.ctx;
     bool opened = false;
     *host_ranks = 1;
     if (!o->uses_window || o->buffers == 0) return AN_OK;
     *host_ranks = an_reduction_shares(o, an_host_ranks(ctx));
     if (*host_ranks == 1) return AN_OK;
-    const an_reduction_cost cost = an_reduction_predict(o, x->comm->rank, *host_ranks);
-    AN_TRY_RETURN(an_window_open(&x->window, ctx, x->comm, cost.window_bytes, &opened));
+    const an_reduction_cost cost = an_reduction_predict(o, x->pipeline.comm->rank, *host_ranks);
+    AN_TRY_RETURN(an_window_open(&x->window, ctx, x->pipeline.comm, cost.window_bytes, &opened));
     if (opened)
         an_memory_count(ctx, cost.window_bytes);
     else
@@ -252,18 +260,21 @@ an_status an_reduction_create(an_reduction **reduction, an_context *ctx, an_comm
     int host_ranks = 1;
     AN_TRY_RETURN(check_options(ctx, comm, options));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&r, 1, sizeof *r));
-    r->exchange.ctx = ctx;
-    r->exchange.comm = comm;
+    r->peers.pipeline = (an_pipeline){.ctx = ctx, .comm = comm, .kind = &kind, .owner = r};
     AN_TRY(open_window(r, options, &host_ranks));
     describe(r, options, comm->rank, host_ranks);
     const size_t tables = make_tables(r, NULL);
     AN_TRY(an_alloc(ctx, (void **)&r->memory, tables, 1));
     r->memory_bytes = tables;
     make_tables(r, r->memory);
-    memcpy(r->units, options->units, (size_t)r->unit_count * sizeof *r->units);
+    for (int i = 0; i < options->unit_count; i++) {
+        r->units[i] = options->units[i];
+        r->peers.pipeline.units[i] =
+            (an_pipeline_unit){.name = r->units[i].name, .parcels = buckets_of(&r->units[i], r->bucket_pages)};
+    }
     if (staging_bytes_of(r) > 0) AN_TRY(an_alloc_raw(ctx, (void **)&r->staging, staging_bytes_of(r)));
-    for (int i = 0; i < r->in_flight; i++)
-        r->buckets[i].staging = r->staging + (size_t)i * (size_t)r->staging_pages * r->exchange.page_bytes;
+    for (int i = 0; i < r->peers.pipeline.in_flight; i++)
+        r->buckets[i].staging = r->staging + (size_t)i * (size_t)r->staging_pages * r->peers.page_bytes;
     AN_TRY(make_buffers(r));
     r->predicted.bytes = sizeof *r + r->memory_bytes + staging_bytes_of(r);
     *reduction = r;
@@ -276,12 +287,12 @@ fail:
 void an_reduction_destroy(an_reduction **reduction) {
     an_reduction *r = *reduction;
     if (!r) return;
-    an_context *ctx = r->exchange.ctx;
-    if (r->memory) an_reduction_cancel(r);
-    if (r->exchange.host_ranks <= 1)
+    an_context *ctx = r->peers.pipeline.ctx;
+    an_pipeline_end(&r->peers.pipeline);
+    if (r->peers.host_ranks <= 1)
         for (int i = 0; r->memory && i < r->buffer_count; i++) an_release(ctx, &r->buffers[i], r->buffer_bytes, 1);
-    if (r->exchange.window.host) an_memory_discount(ctx, r->exchange.window.bytes);
-    an_window_close(&r->exchange.window, ctx);
+    if (r->peers.window.host) an_memory_discount(ctx, r->peers.window.bytes);
+    an_window_close(&r->peers.window, ctx);
     an_release(ctx, (void **)&r->staging, staging_bytes_of(r), 1);
     an_release(ctx, (void **)&r->memory, r->memory_bytes, 1);
     an_release(ctx, (void **)reduction, 1, sizeof *r);
@@ -296,27 +307,26 @@ int an_reduction_nodes(const an_reduction *reduction) {
 }
 
 int an_reduction_host_ranks(const an_reduction *reduction) {
-    return reduction->exchange.host_ranks;
+    return reduction->peers.host_ranks;
 }
 
 an_reduction_cost an_reduction_count(const an_reduction *reduction) {
-    an_reduction_cost cost = reduction->exchange.count;
-    cost.bytes = reduction->predicted.bytes;
-    cost.buffer_bytes = reduction->predicted.buffer_bytes;
-    cost.window_bytes = reduction->predicted.window_bytes;
+    const an_reduction_peers *x = &reduction->peers;
+    an_reduction_cost cost = reduction->predicted;
+    cost.sent = x->pipeline.sent;
+    cost.received = x->pipeline.received;
+    cost.messages = x->pipeline.messages;
+    cost.read = x->read;
+    cost.written = x->written;
     return cost;
 }
 
 /* ---- a step ---- */
 
-static void **flats_of(const an_reduction *r, int unit) {
-    return r->flats + (ptrdiff_t)unit * (r->nodes + 1);
-}
-
 /* Where the gradients of a unit lie in this rank's part of the window, for the others. */
 static an_status announce(an_reduction *r, int unit) {
-    an_exchange *x = &r->exchange;
-    an_context *ctx = x->ctx;
+    an_reduction_peers *x = &r->peers;
+    an_context *ctx = x->pipeline.ctx;
     void **flats = flats_of(r, unit);
     const int count = r->nodes + 1;
     an_window_head *head = an_window_part(&x->window, x->window.host->rank);
@@ -329,115 +339,47 @@ static an_status announce(an_reduction *r, int unit) {
                             r->units[unit].name);
         places[i] = (uint64_t)((char *)flats[i] - (char *)head);
     }
-    an_window_publish(&head->started, r->announced + (uint64_t)buckets_of(&r->units[unit], r->bucket_pages));
+    an_window_publish(&head->started, x->pipeline.announced + (uint64_t)x->pipeline.units[unit].parcels);
     return AN_OK;
-}
-
-/* Begins buckets of units that were started, as long as there is room for them. */
-static an_status begin_buckets(an_reduction *r) {
-    an_context *ctx = r->exchange.ctx;
-    while (r->first < r->started && r->number - r->finished < (uint64_t)r->in_flight) {
-        started_unit *s = &r->order[r->first];
-        const an_reduction_unit *unit = &r->units[s->unit];
-        an_bucket *b = &r->buckets[r->number % (uint64_t)r->in_flight];
-        b->unit = s->unit;
-        b->number = r->number++;
-        b->nodes = flats_of(r, s->unit);
-        b->pages = bucket_at(unit, r->bucket_pages, r->exchange.scatters, s->next, &b->part);
-        if (++s->next == buckets_of(unit, r->bucket_pages)) r->first++;
-        AN_TRY_RETURN(an_bucket_begin(&r->exchange, b));
-    }
-    return AN_OK;
-}
-
-/* One look at every bucket that is on its way. */
-static an_status move_on(an_reduction *r, bool *moved) {
-    an_context *ctx = r->exchange.ctx;
-    an_status status = AN_OK;
-    *moved = false;
-    if (r->is_moving) return AN_OK;
-    r->is_moving = true;
-    for (uint64_t number = r->finished; number < r->number; number++) {
-        bool this_moved;
-        AN_TRY(an_bucket_advance(&r->exchange, &r->buckets[number % (uint64_t)r->in_flight], &this_moved));
-        *moved |= this_moved;
-    }
-    while (r->finished < r->number && !r->buckets[r->finished % (uint64_t)r->in_flight].is_busy) r->finished++;
-    AN_TRY(begin_buckets(r));
-fail:
-    r->is_moving = false;
-    return status;
 }
 
 an_status an_reduction_start(an_reduction *reduction, int unit, void *const *nodes, void *dst) {
     an_status status;
     an_reduction *r = reduction;
-    an_context *ctx = r->exchange.ctx;
+    an_pipeline *p = &r->peers.pipeline;
+    an_context *ctx = p->ctx;
     const int count = r->nodes;
-    AN_CHECK(ctx, unit >= 0 && unit < r->unit_count, AN_ERR_ARGUMENT, "unit %d of %d", unit, r->unit_count);
+    AN_CHECK(ctx, unit >= 0 && unit < p->unit_count, AN_ERR_ARGUMENT, "unit %d of %d", unit, p->unit_count);
     void **flats = flats_of(r, unit);
     AN_CHECK(ctx, !flats[count], AN_ERR_ORDER, "unit %s was already started in this step", r->units[unit].name);
     const an_page_range *pages = &r->units[unit].pages;
-    const size_t page_bytes = r->exchange.page_bytes, bytes = (size_t)(pages->end - pages->begin) * page_bytes;
-    if (r->exchange.schedule.rounds == 0) { /* one rank: its node is the sum */
+    const size_t page_bytes = r->peers.page_bytes, bytes = (size_t)(pages->end - pages->begin) * page_bytes;
+    if (r->peers.schedule.rounds == 0) { /* one rank: its node is the sum */
         const size_t at = (size_t)pages->begin * page_bytes;
         if (dst != nodes[0]) memcpy((char *)dst + at, (char *)nodes[0] + at, bytes);
         return AN_OK;
     }
     memcpy(flats, nodes, (size_t)count * sizeof *flats);
     flats[count] = dst;
-    an_comm_enter(ctx, r->exchange.comm, r->units[unit].name, bytes);
-    if (r->exchange.host_ranks > 1) AN_TRY(announce(r, unit));
-    r->announced += (uint64_t)buckets_of(&r->units[unit], r->bucket_pages);
-    r->order[r->started++] = (started_unit){unit, 0};
-    AN_TRY(begin_buckets(r));
+    an_comm_enter(ctx, p->comm, r->units[unit].name, bytes);
+    if (r->peers.host_ranks > 1) AN_TRY(announce(r, unit));
+    AN_TRY(an_pipeline_start(p, unit));
     return AN_OK;
 fail: /* the others would wait for this unit */
-    if (r->exchange.schedule.rounds > 0) an_comm_abort(ctx, status, ctx->error.message);
-    return status;
-}
-
-an_status an_reduction_progress(an_reduction *reduction) {
-    an_context *ctx = reduction->exchange.ctx;
-    bool moved;
-    AN_TRY_RETURN(move_on(reduction, &moved));
-    return AN_OK;
+    return an_pipeline_fail(p, status);
 }
 
 static void forget_units(an_reduction *r) {
-    for (int i = 0; i < r->unit_count; i++) flats_of(r, i)[r->nodes] = NULL;
-    r->started = r->first = 0;
+    for (int i = 0; i < r->peers.pipeline.unit_count; i++) flats_of(r, i)[r->nodes] = NULL;
 }
 
 an_status an_reduction_finish(an_reduction *reduction) {
-    an_status status;
-    an_reduction *r = reduction;
-    an_context *ctx = r->exchange.ctx;
-    an_comm_turn turn = {0};
-    while (r->first < r->started || r->finished < r->number) {
-        bool moved;
-        char what[AN_HEARTBEAT_TEXT];
-        AN_TRY(move_on(r, &moved));
-        if (moved) {
-            turn = (an_comm_turn){0};
-            continue;
-        }
-        const an_bucket *oldest = &r->buckets[r->finished % (uint64_t)r->in_flight];
-        snprintf(what, sizeof what, "the gradients of %s", r->units[oldest->unit].name);
-        AN_TRY(an_comm_turn_take(ctx, &turn, what));
-    }
-    AN_TRY(
-        an_comm_check(ctx)); /* a caller may have overlooked the error of an_reduction_start or an_reduction_progress */
-    forget_units(r);
-    return AN_OK;
-fail:
-    an_reduction_cancel(r);
+    const an_status status = an_pipeline_wait(&reduction->peers.pipeline, an_pipeline_all_done, -1);
+    forget_units(reduction);
     return status;
 }
 
 void an_reduction_cancel(an_reduction *reduction) {
-    an_reduction *r = reduction;
-    for (; r->finished < r->number; r->finished++)
-        an_bucket_cancel(&r->exchange, &r->buckets[r->finished % (uint64_t)r->in_flight]);
-    forget_units(r);
+    an_pipeline_cancel(&reduction->peers.pipeline);
+    forget_units(reduction);
 }

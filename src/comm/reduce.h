@@ -100,9 +100,6 @@ an_reduction_cost an_reduction_count(const an_reduction *reduction);
  * With a window they are buffers of the reduction. Returns at once. Each unit is started once before
  * an_reduction_finish, in the same order on all ranks. */
 an_status an_reduction_start(an_reduction *reduction, int unit, void *const *nodes, void *dst);
-/* Moves on what is under way and returns: it never waits, but adds what has come, one bucket at most. Called between
- * kernels, on the thread that uses the context. */
-an_status an_reduction_progress(an_reduction *reduction);
 /* Until all units that were started are done. */
 an_status an_reduction_finish(an_reduction *reduction);
 /* Gives up what is under way. Other ranks must be told (an_comm_abort): they wait for it. */

@@ -68,9 +68,6 @@ an_status an_scattering_begin(an_scattering *scattering, void *dst);
  * once. Rounds of a unit are started in their order, each after the one before it was waited for; the order of units
  * is the same on all ranks. */
 an_status an_scattering_start(an_scattering *scattering, int unit, int64_t round, const void *src);
-/* Moves on what is under way and returns: it never waits, but adds what has come, some buckets at most. Called
- * between kernels, on the thread that uses the context. */
-an_status an_scattering_progress(an_scattering *scattering);
 /* Until this unit, as it was started last, is sent and added: then src may change. Returns at once for a
  * unit that is not under way. */
 an_status an_scattering_wait(an_scattering *scattering, int unit);

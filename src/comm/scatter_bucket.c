@@ -67,8 +67,9 @@ static int64_t length(const an_page_range *pages) {
 
 /* What a rank owns of a bucket. */
 static an_page_range slice_of(const an_scatter_peers *p, const an_scatter_bucket *b, int rank) {
-    const an_page_range piece = an_piece(&p->units[b->unit].pages, p->units[b->unit].turn, rank, p->ranks);
-    const int64_t pages = length(&piece), count = an_scatter_buckets(p, b->unit);
+    const an_page_range piece =
+        an_piece(&p->units[b->parcel.unit].pages, p->units[b->parcel.unit].turn, rank, p->ranks);
+    const int64_t pages = length(&piece), count = an_scatter_buckets(p, b->parcel.unit);
     return (an_page_range){piece.begin + pages * b->index / count, piece.begin + pages * (b->index + 1) / count};
 }
 
@@ -110,7 +111,7 @@ static void round_some(void *user, int64_t index, int thread) {
 
 /* Pages of this rank's leaf. */
 static const char *leaf_pages(const an_scatter_peers *p, const an_scatter_bucket *b, const an_page_range *pages) {
-    return b->src + (size_t)(pages->begin - p->units[b->unit].pages.begin) * p->page_bytes;
+    return b->src + (size_t)(pages->begin - p->units[b->parcel.unit].pages.begin) * p->page_bytes;
 }
 
 /* What is sent of them: as they lie there, or rounded. *room: what is left of it. */
@@ -121,7 +122,7 @@ static const char *pages_to_send(an_scatter_peers *p, const an_scatter_bucket *b
     if (!p->is_bf16) return src;
     rounding r = {(uint16_t *)(void *)*room, (const float *)(const void *)src,
                   length(pages) * (int64_t)(p->page_bytes / sizeof(float))};
-    an_parallel(p->ctx, an_divide_up(r.count, TASK_NUMBERS), round_some, &r);
+    an_parallel(p->pipeline.ctx, an_divide_up(r.count, TASK_NUMBERS), round_some, &r);
     *room += (size_t)length(pages) * p->sent_bytes;
     return (const char *)r.dst;
 }
@@ -130,10 +131,7 @@ static an_status send(an_scatter_peers *p, an_scatter_bucket *b, int to, char **
     const an_page_range pages = slice_of(p, b, to);
     const size_t bytes = (size_t)length(&pages) * p->sent_bytes;
     if (bytes == 0) return AN_OK;
-    p->count.sent += (int64_t)bytes;
-    p->count.messages++;
-    return an_comm_send(p->ctx, p->comm, pages_to_send(p, b, &pages, room), bytes, to, AN_TAG_SCATTER + b->slot,
-                        &b->requests[b->room - ++b->sends]);
+    return an_parcel_send(&p->pipeline, &b->parcel, pages_to_send(p, b, &pages, room), bytes, to);
 }
 
 /* Where the slice of another rank's leaf comes. */
@@ -142,22 +140,21 @@ static char *received_pages(const an_scatter_peers *p, const an_scatter_bucket *
 }
 
 /* Between two ranks, messages of a slot go in the order of the buckets that had it: one each way at most. */
-an_status an_scatter_bucket_begin(an_scatter_peers *peers, an_scatter_bucket *bucket) {
-    an_scatter_peers *p = peers;
-    an_scatter_bucket *b = bucket;
-    an_context *ctx = p->ctx;
+static an_status begin(void *owner, an_parcel *parcel, int64_t index) {
+    an_scatter_peers *p = owner;
+    an_scatter_bucket *b = (an_scatter_bucket *)(void *)parcel;
+    an_context *ctx = p->pipeline.ctx;
+    b->round = p->states[parcel->unit].rounds - 1;
+    b->index = index;
+    b->src = p->states[parcel->unit].src;
     const int leaves = an_scatter_leaves(p, b->round);
     const an_page_range own = slice_of(p, b, p->rank);
     const size_t bytes = (size_t)length(&own) * p->sent_bytes;
-    b->is_busy = true;
     b->is_added = false;
-    b->receives = b->sends = 0;
     for (int i = 1; i < p->ranks && bytes > 0; i++) {
         const int from = (p->rank + i) % p->ranks;
         if (from >= leaves) continue;
-        p->count.received += (int64_t)bytes;
-        AN_TRY_RETURN(an_comm_receive(ctx, p->comm, received_pages(p, b, from, bytes), bytes, from,
-                                      AN_TAG_SCATTER + b->slot, &b->requests[b->receives++]));
+        AN_TRY_RETURN(an_parcel_receive(&p->pipeline, &b->parcel, received_pages(p, b, from, bytes), bytes, from));
     }
     char *room = b->outgoing;
     for (int i = 1; i < p->ranks && p->rank < leaves; i++) AN_TRY_RETURN(send(p, b, (p->rank + i) % p->ranks, &room));
@@ -201,38 +198,31 @@ static void add(an_scatter_peers *p, const an_scatter_bucket *b) {
                                   .copies = 1,
                                   .dst = p->dst,
                                   .bytes = (size_t)length(&own) * p->page_bytes};
-    an_add_nodes(p->ctx, &addition);
+    an_add_nodes(p->pipeline.ctx, &addition);
 }
 
 /* ---- from one to the next ---- */
 
-/* One rank alone has no requests. */
-static an_comm_request *sends_of(const an_scatter_bucket *b) {
-    return b->sends > 0 ? b->requests + b->room - b->sends : NULL;
-}
-
-an_status an_scatter_bucket_advance(an_scatter_peers *peers, an_scatter_bucket *bucket, bool *moved) {
-    an_scatter_peers *p = peers;
-    an_context *ctx = p->ctx;
+static an_status advance(void *owner, an_parcel *parcel, bool *moved) {
+    an_scatter_peers *p = owner;
+    an_scatter_bucket *bucket = (an_scatter_bucket *)(void *)parcel;
+    an_context *ctx = p->pipeline.ctx;
     bool done = true;
-    *moved = false;
-    if (!bucket->is_busy) return AN_OK;
     if (!bucket->is_added) {
-        AN_TRY_RETURN(an_comm_test(ctx, p->comm, bucket->requests, bucket->receives, &done));
+        AN_TRY_RETURN(an_parcel_has_come(&p->pipeline, &bucket->parcel, &done));
         if (!done) return AN_OK;
         add(p, bucket);
         bucket->is_added = *moved = true;
     }
-    AN_TRY_RETURN(an_comm_test(ctx, p->comm, sends_of(bucket), bucket->sends, &done));
+    AN_TRY_RETURN(an_parcel_has_gone(&p->pipeline, &bucket->parcel, &done));
     if (!done) return AN_OK;
-    bucket->is_busy = false;
+    bucket->parcel.is_busy = false;
     *moved = true;
     return AN_OK;
 }
 
-void an_scatter_bucket_cancel(an_scatter_peers *peers, an_scatter_bucket *bucket) {
-    if (!bucket->is_busy) return;
-    an_comm_cancel(peers->comm, bucket->requests, bucket->receives);
-    an_comm_cancel(peers->comm, sends_of(bucket), bucket->sends);
-    bucket->is_busy = false;
-}
+const an_pipeline_kind an_scatter_kind = {.what = "gradients",
+                                          .tag = AN_TAG_SCATTER,
+                                          .parcel_bytes = sizeof(an_scatter_bucket),
+                                          .begin = begin,
+                                          .advance = advance};

@@ -46,8 +46,8 @@ static void describe(an_scattering *s, const an_scatter_options *o, int rank, in
         an_larger(1, an_bucket_most_bytes(o->bucket_bytes, ranks) / ((int64_t)p->sent_bytes * (int64_t)ranks));
     p->level_count = levels_of(p);
     p->units = o->units;
-    s->unit_count = o->unit_count;
-    s->in_flight = o->in_flight ? o->in_flight : AN_BUCKETS_IN_FLIGHT;
+    p->pipeline.unit_count = o->unit_count;
+    p->pipeline.in_flight = o->in_flight ? o->in_flight : AN_BUCKETS_IN_FLIGHT;
     s->stack = (an_sparse){.pages = o->pages, .page_bytes = (int64_t)p->page_bytes, .run_count = o->unit_count};
     for (int i = 0; i < o->unit_count; i++) {
         s->longest_slice = an_larger(s->longest_slice, an_scatter_longest_slice(p, i));
@@ -64,7 +64,8 @@ enum { TABLES = 14 };
 
 static void list_tables(an_scattering *s, table tables[TABLES]) {
     an_scatter_peers *p = &s->peers;
-    const size_t units = (size_t)s->unit_count, slots = (size_t)s->in_flight, others = (size_t)p->ranks - 1;
+    const size_t units = (size_t)p->pipeline.unit_count, slots = (size_t)p->pipeline.in_flight;
+    const size_t others = (size_t)p->ranks - 1;
     const size_t levels = (size_t)p->level_count, operands = levels + (size_t)p->ranks;
     const size_t slice = (size_t)s->longest_slice * p->sent_bytes;
     const table list[TABLES] = {
@@ -75,8 +76,8 @@ static void list_tables(an_scattering *s, table tables[TABLES]) {
         {(void **)&p->addends, operands, sizeof *p->addends},
         {(void **)&p->joins, operands + 1, sizeof *p->joins},
         {(void **)&p->dst, levels, sizeof *p->dst},
-        {(void **)&s->states, units, sizeof *s->states},
-        {(void **)&s->queue, units, sizeof *s->queue},
+        {(void **)&p->states, units, sizeof *p->states},
+        {(void **)&p->pipeline.units, units, sizeof *p->pipeline.units},
         {(void **)&s->buckets, slots, sizeof *s->buckets},
         {(void **)&s->requests, slots * 2 * others, sizeof *s->requests},
         {(void **)&s->incoming, slots * others, slice},
@@ -101,7 +102,7 @@ static size_t stack_bytes(const an_scattering *s) {
     an_sparse two = s->stack;
     int64_t bytes = 0;
     two.runs = runs;
-    for (int i = 0; i < s->unit_count; i++) {
+    for (int i = 0; i < p->pipeline.unit_count; i++) {
         runs[1] = an_piece(&p->units[i].pages, p->units[i].turn, p->rank, p->ranks);
         if (runs[1].begin == runs[1].end) continue;
         two.run_count = 2;
@@ -120,7 +121,7 @@ static void measure_memory(an_scattering *s) {
 }
 
 an_scatter_cost an_scatter_predict(const an_scatter_options *options, int rank, int ranks) {
-    an_scattering s = {.number = 0};
+    an_scattering s = {.longest_slice = 0};
     describe(&s, options, rank, ranks);
     measure_memory(&s);
     return s.cost;
@@ -142,18 +143,16 @@ static void fill_absent(an_scattering *s) {
 static void fill_tables(an_scattering *s) {
     an_scatter_peers *p = &s->peers;
     const size_t others = (size_t)p->ranks - 1, slot_bytes = others * (size_t)s->longest_slice * p->sent_bytes;
-    for (int i = 0; i < s->unit_count; i++) {
+    for (int i = 0; i < p->pipeline.unit_count; i++) {
         s->units[i] = p->units[i];
         s->pieces[i] = an_piece(&p->units[i].pages, p->units[i].turn, p->rank, p->ranks);
+        p->pipeline.units[i] = (an_pipeline_unit){.name = p->units[i].name, .parcels = an_scatter_buckets(p, i)};
     }
     p->units = s->units;
     s->stack.runs = s->pieces;
-    for (int i = 0; i < s->in_flight; i++) {
+    an_pipeline_begin(&p->pipeline, s->buckets, s->requests, 2 * (p->ranks - 1));
+    for (int i = 0; i < p->pipeline.in_flight && others > 0; i++) { /* else there are no messages */
         an_scatter_bucket *b = &s->buckets[i];
-        b->slot = i;
-        if (others == 0) continue; /* no messages */
-        b->room = 2 * (p->ranks - 1);
-        b->requests = s->requests + (ptrdiff_t)i * b->room;
         b->incoming = s->incoming + (size_t)i * slot_bytes;
         if (s->outgoing) b->outgoing = s->outgoing + (size_t)i * slot_bytes;
     }
@@ -167,8 +166,7 @@ an_status an_scattering_create(an_scattering **scattering, an_context *ctx, an_c
     table tables[TABLES];
     AN_TRY_RETURN(an_scatter_check(ctx, comm, options));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&s, 1, sizeof *s));
-    s->peers.ctx = ctx;
-    s->peers.comm = comm;
+    s->peers.pipeline = (an_pipeline){.ctx = ctx, .comm = comm, .kind = &an_scatter_kind, .owner = &s->peers};
     describe(s, options, comm->rank, comm->ranks);
     measure_memory(s);
     list_tables(s, tables);
@@ -186,8 +184,8 @@ void an_scattering_destroy(an_scattering **scattering) {
     an_scattering *s = *scattering;
     table tables[TABLES];
     if (!s) return;
-    an_context *ctx = s->peers.ctx;
-    an_scattering_cancel(s);
+    an_context *ctx = s->peers.pipeline.ctx;
+    an_pipeline_end(&s->peers.pipeline);
     for (int i = 1; s->peers.levels && i < s->peers.level_count; i++)
         an_sparse_release(ctx, &s->peers.levels[i], &s->stack);
     list_tables(s, tables);
@@ -196,10 +194,8 @@ void an_scattering_destroy(an_scattering **scattering) {
 }
 
 an_scatter_cost an_scattering_count(const an_scattering *scattering) {
-    an_scatter_cost cost = scattering->peers.count;
-    cost.bytes = scattering->cost.bytes;
-    cost.stack_bytes = scattering->cost.stack_bytes;
-    return cost;
+    const an_pipeline *p = &scattering->peers.pipeline;
+    return (an_scatter_cost){scattering->cost.bytes, scattering->cost.stack_bytes, p->sent, p->received, p->messages};
 }
 
 int an_scattering_nodes(const an_scattering *scattering) {

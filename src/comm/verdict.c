@@ -7,8 +7,8 @@
 #include "anneal/ranks.h"
 #include "base/guard.h"
 #include "base/status.h"
-#include "base/structs.h"
 #include "comm/mesh.h"
+#include "comm/structs.h"
 
 /* Moved as bytes, between processes of one binary. */
 typedef struct {

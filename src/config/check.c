@@ -45,6 +45,12 @@ static bool count_of(const an_config *c, const char *path, int64_t *value) {
     return an_read_count(text_of(c, path), value);
 }
 
+/* Whether the type of a source has one of these flags. */
+static bool has_flag(const an_config *c, const char *type, unsigned flags) {
+    const an_kind *kind = an_kind_find(c->ctx, AN_KINDS_DATA, text_of(c, type));
+    return kind && kind->flags & flags;
+}
+
 /* A value that nothing reads is hardly meant. */
 static an_status warn_if_unused(an_config *c, const char *path, bool is_used, const char *why) {
     if (is_used || !says_more(an_config_find(c, path))) return AN_OK;
@@ -75,9 +81,7 @@ static an_status check_run(an_config *c) {
 
 static an_status check_model(an_config *c) {
     int64_t width, heads, kv_heads, context, samples;
-    const char *type = text_of(c, "model.type");
     static const char *const sources[] = {"data.train", "data.eval"};
-    if (!strcmp(type, "cnn")) return AN_OK; /* its width is an image's */
     if (count_of(c, "model.width", &width) && count_of(c, "model.heads", &heads) && width % heads != 0)
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                         "%s: model.width %lld is not a multiple of model.heads %lld (remainder %lld); use a width such "
@@ -114,7 +118,8 @@ static an_status check_source_keys(an_config *c, const char *source) {
     snprintf(documents, sizeof documents, "%s.documents", source);
     snprintf(end, sizeof end, "%s.end_token", source);
     snprintf(delimiter, sizeof delimiter, "%s.delimiter", source);
-    if (an_config_is(c, documents, "apart") && an_config_is(c, type, "tokens") && !an_config_find(c, end))
+    if (an_config_is(c, documents, "apart") &&
+        an_option_find(c->options, "data.train", "end_token", text_of(c, type)) && !an_config_find(c, end))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s is apart, but nothing says where a document ends; set %s",
                         AN_SPOT(spot_of(c, documents)), documents, end);
     an_read_bool(text_of(c, borders), &border_targets);
@@ -129,33 +134,34 @@ static an_status check_source_keys(an_config *c, const char *source) {
     return AN_OK;
 }
 
+/* The names of all kinds of data that give such samples: "text|tokens". */
+static void list_data(const an_config *c, unsigned samples, char *names, size_t capacity) {
+    size_t used = 0;
+    *names = 0;
+    for (const an_kind *const *k = c->ctx->kinds[AN_KINDS_DATA]; k && *k && used < capacity; k++)
+        if ((*k)->samples == samples)
+            used += (size_t)snprintf(names + used, capacity - used, "%s%s", used ? "|" : "", (*k)->name);
+}
+
+/* Whether the samples of a source are what the model takes; either may leave that open. */
 static an_status check_source(an_config *c, const char *source) {
     an_context *ctx = c->ctx;
-    static const char *const of_tokens = "text|tokens|megatron|chat", *const of_numbers = "idx|csv|images|npy|jsonl";
-    char path[64];
+    char path[64], names[256];
     snprintf(path, sizeof path, "%s.type", source);
-    const char *type = text_of(c, path), *model = text_of(c, "model.type");
-    if (an_words_have(of_tokens, type) && an_words_have("mlp|cnn|sequential", model))
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: %s has type '%s', which gives tokens, but a model of type '%s' takes numbers; use %s",
-                        AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_numbers));
-    const bool are_sentences = !strcmp(type, "sentences"), is_bert = !strcmp(model, "bert");
-    if (are_sentences != is_bert && an_words_have("mlp|cnn|gpt2|llama|bert|sequential", model) &&
-        (are_sentences || an_words_have(of_tokens, type) || an_words_have(of_numbers, type)))
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: %s has type '%s', but a model of type '%s' takes %s; use %s",
-                        AN_SPOT(spot_of(c, path)), source, type, model,
-                        is_bert                              ? "sentences with classes"
-                        : an_words_have("gpt2|llama", model) ? "tokens"
-                                                             : "numbers",
-                        is_bert                              ? "sentences"
-                        : an_words_have("gpt2|llama", model) ? AN_WORDS(of_tokens)
-                                                             : AN_WORDS(of_numbers));
-    if (an_words_have(of_numbers, type) && an_words_have("gpt2|llama|pretrained", model))
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
-                        "%s: %s has type '%s', which gives numbers, but a model of type '%s' takes tokens; use %s",
-                        AN_SPOT(spot_of(c, path)), source, type, model, AN_WORDS(of_tokens));
-    AN_TRY_RETURN(check_source_keys(c, source));
-    return AN_OK;
+    const an_kind *data = an_kind_find(ctx, AN_KINDS_DATA, text_of(c, path));
+    const an_kind *model = an_kind_find(ctx, AN_KINDS_MODEL, text_of(c, "model.type"));
+    const unsigned gives = data ? data->samples : 0, takes = model ? model->samples : 0;
+    if (!gives || !takes || gives & takes) return check_source_keys(c, source);
+    const bool sentences = takes == AN_GIVES_SENTENCES, tokens = takes & AN_GIVES_TOKENS;
+    list_data(c, takes & AN_GIVES_TOKENS ? AN_GIVES_TOKENS : takes, names, sizeof names);
+    const char *what = sentences ? "sentences with classes" : tokens ? "tokens" : "numbers";
+    if (sentences || gives == AN_GIVES_SENTENCES)
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s has type '%s', but a model of type '%s' takes %s; use %s",
+                        AN_SPOT(spot_of(c, path)), source, data->name, model->name, what, AN_WORDS(names));
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                    "%s: %s has type '%s', which gives %s, but a model of type '%s' takes %s; use %s",
+                    AN_SPOT(spot_of(c, path)), source, data->name, tokens ? "numbers" : "tokens", model->name, what,
+                    AN_WORDS(names));
 }
 
 /* What is trained on tells nothing in an evaluation. */
@@ -191,13 +197,13 @@ static an_status check_split(an_config *c) {
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                         "%s: data.split and data.eval are both set, but a run evaluates on one of them; remove one",
                         AN_SPOT(spot_of(c, "data.split")));
-    if (an_config_is(c, "data.train.type", "stream") || an_config_is(c, "data.train.type", "mixture"))
+    if (has_flag(c, "data.train.type", AN_KIND_ENDLESS | AN_KIND_MIXTURE))
         return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: data.split cannot split a %s; set data.eval instead",
                         AN_SPOT(spot_of(c, "data.split")), text_of(c, "data.train.type"));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (an_config_is(c, "data.split.by", words[i])) return AN_OK;
     const char *by = text_of(c, "data.split.by");
-    if (!strncmp(by, "group ", 6) && an_config_is(c, "data.train.type", "csv")) return AN_OK;
+    if (!strncmp(by, "group ", 6) && has_flag(c, "data.train.type", AN_KIND_TABLE)) return AN_OK;
     return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
                     "%s: data.split.by is '%s'; it takes shuffle, stratify or time, and for csv also group and the "
                     "name of a column, such as 'group patient'",
@@ -206,7 +212,7 @@ static an_status check_split(an_config *c) {
 
 static an_status check_unused_data(an_config *c) {
     an_context *ctx = c->ctx;
-    const bool has_tables = an_words_have("csv|mixture", text_of(c, "data.train.type"));
+    const bool has_tables = has_flag(c, "data.train.type", AN_KIND_TABLE | AN_KIND_MIXTURE);
     const bool scales = an_words_have("standard|range", text_of(c, "data.normalize.inputs")) ||
                         an_words_have("standard|range", text_of(c, "data.normalize.targets"));
     AN_TRY_RETURN(warn_if_unused(c, "data.missing.method", has_tables, "only tables (csv) have missing cells"));
@@ -222,12 +228,12 @@ static an_status check_data(an_config *c) {
         return AN_ERROR(ctx, AN_ERR_PARSE,
                         "%s: data has no 'train'; set it to a table such as {type: text, path: FILE}",
                         AN_SPOT(data->place));
-    const bool is_stream = an_config_is(c, "data.train.type", "stream");
+    const bool is_stream = has_flag(c, "data.train.type", AN_KIND_ENDLESS);
     if (is_stream && given(c, "run.epochs"))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: a stream has no end and therefore no epochs; set run.steps, run.samples or run.max_time",
                         AN_SPOT(spot_of(c, "run.epochs")));
-    if (an_config_is(c, "data.eval.type", "stream"))
+    if (has_flag(c, "data.eval.type", AN_KIND_ENDLESS))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: evaluations cannot read a stream; use another type for data.eval, such as csv",
                         AN_SPOT(spot_of(c, "data.eval.type")));
@@ -259,7 +265,7 @@ static an_status check_data(an_config *c) {
 /* A stream has no epochs: the default length goes. */
 static void drop_epochs(an_config *c) {
     an_config_node *run = an_config_find(c, "run"), *before = NULL;
-    if (!an_config_is(c, "data.train.type", "stream")) return;
+    if (!has_flag(c, "data.train.type", AN_KIND_ENDLESS)) return;
     for (an_config_node *n = run->first; n; before = n, n = n->next) {
         if (strcmp(n->key, "epochs") != 0) continue;
         *(before ? &before->next : &run->first) = n->next;
@@ -293,7 +299,7 @@ static an_status add_global(an_config *c, int64_t global) {
     snprintf(text, sizeof text, "%lld", (long long)global);
     AN_TRY_RETURN(an_arena_string(&c->arena, &node->text, text, strlen(text)));
     node->key = "global";
-    node->option = an_option_find("batch", "global", NULL);
+    node->option = an_option_find(c->options, "batch", "global", NULL);
     node->next = batch->first;
     batch->first = node;
     batch->count++;

@@ -8,15 +8,16 @@
 /* ---- what a change of each option is ---- */
 
 /* Of options with one name, the first, or the one that has options inside. */
-static const an_option *find_option(const char *table, const char *key, bool with_inside) {
-    const an_option *o = an_option_next(table, NULL);
+static const an_option *find_option(const an_option_list *all, const char *table, const char *key, bool with_inside) {
+    const an_option *o = an_option_next(all, table, NULL);
     while (o && (strcmp(an_option_key(o), key) != 0 ||
                  (with_inside && o->kind != AN_OPTION_TABLE && o->kind != AN_OPTION_TABLES)))
-        o = an_option_next(table, o);
+        o = an_option_next(all, table, o);
     return o;
 }
 
-bool an_config_rule_find(const char *path, an_config_change_kind *kind, const char **reason) {
+bool an_config_rule_find(const an_option_list *all, const char *path, an_config_change_kind *kind,
+                         const char **reason) {
     const an_option *option = NULL;
     const char *inside = NULL;
     for (const char *at = path; *at;) {
@@ -26,7 +27,7 @@ bool an_config_rule_find(const char *path, an_config_change_kind *kind, const ch
         memcpy(key, at, length);
         key[length] = 0;
         at += length;
-        option = find_option(option ? an_option_table(option) : "", key, *at == '.');
+        option = find_option(all, option ? an_option_table(option) : "", key, *at == '.');
         if (!option) return false;
         if (*at == '.') {
             inside = option->why_inside ? option->why_inside : inside;
@@ -203,7 +204,7 @@ static an_status add_change(const walk *w, const an_config_node *a, const an_con
     snprintf(change->path, sizeof change->path, "%s", at->path);
     describe(change->before, a);
     describe(change->after, b);
-    if (!an_config_rule_find(at->rule, &change->kind, &change->reason)) {
+    if (!an_config_rule_find(w->after->options, at->rule, &change->kind, &change->reason)) {
         change->kind = AN_CHANGE_FIXED;
         change->reason = "it is not known to be safe to change";
     }
@@ -254,11 +255,12 @@ static an_status compare_nodes(const walk *w, const an_config_node *a, const an_
 static an_status compare_tables(const walk *w, const an_config_node *a, const an_config_node *b, const char *table,
                                 const spot *at) {
     an_context *ctx = w->changes->ctx;
+    const an_option_list *all = w->after->options;
     const an_config_node *old_type = an_config_node_find(a, "type"), *new_type = an_config_node_find(b, "type");
     const bool one_type = !old_type || !new_type || !strcmp(old_type->text, new_type->text);
-    for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) {
+    for (const an_option *o = an_option_next(all, table, NULL); o; o = an_option_next(all, table, o)) {
         const char *key = an_option_key(o);
-        if (an_option_find(table, key, NULL) != o) continue; /* another type's option of the same name */
+        if (an_option_find(all, table, key, NULL) != o) continue; /* another type's option of the same name */
         const an_config_node *x = an_config_node_find(a, key), *y = an_config_node_find(b, key);
         if ((!x && !y) || ((!x || !y) && *o->of && !one_type)) continue; /* it follows from the type */
         const spot inside = spot_inside(at, key);

@@ -54,6 +54,6 @@ an_status an_config_changes_refusal(const an_config_changes *changes, an_config 
 
 /* What a change of this option would be ("data.eval.path", without the brackets of lists). False: there is no such
  * option, or it is a table whose keys say it. */
-bool an_config_rule_find(const char *path, an_config_change_kind *kind, const char **reason);
+bool an_config_rule_find(const an_option_list *all, const char *path, an_config_change_kind *kind, const char **reason);
 
 #endif

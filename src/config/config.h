@@ -9,6 +9,7 @@
 
 #include "anneal/config.h"
 #include "base/memory.h"
+#include "base/option.h"
 #include "base/text/text.h"
 
 /* ---- nodes ---- */
@@ -21,8 +22,13 @@ typedef struct an_spot {
     int line, column; /* from 1; 0: none */
 } an_spot;
 
-struct an_option;
 typedef struct an_rename an_rename;
+
+/* Every option: those of options.def, and those of the context's kinds. */
+typedef struct an_option_list {
+    const an_option *items; /* in the order in which they are listed */
+    int count;
+} an_option_list;
 
 typedef struct an_config_node {
     an_config_node_type type;
@@ -31,13 +37,14 @@ typedef struct an_config_node {
     const char *key;  /* in a table; NULL in a list */
     const char *text; /* of a scalar */
     an_spot place, key_place;
-    const struct an_option *option; /* once it is resolved; NULL: an entry of a map */
-    int count;                      /* of children */
+    const an_option *option; /* once it is resolved; NULL: an entry of a map */
+    int count;               /* of children */
     struct an_config_node *first, *last, *next;
 } an_config_node;
 
 struct an_config {
     an_context *ctx;
+    const an_option_list *options;
     an_arena arena;
     an_arena *texts;           /* the same: what getters make for a caller is no change of the config */
     const char *name, *folder; /* of the file; the folder ends in a slash or is "" */
@@ -81,103 +88,16 @@ an_status an_config_warn(an_config *config, an_spot place, const char *format, .
 
 /* ---- options ---- */
 
-typedef enum an_option_kind {
-    AN_OPTION_STRING,
-    AN_OPTION_INPUT,  /* a file that is read: relative to the config's folder */
-    AN_OPTION_INPUTS, /* … or a list of them; a single one stays what it is */
-    AN_OPTION_OUTPUT, /* a file or folder that is written: relative to the working directory */
-    AN_OPTION_CHOICE,
-    AN_OPTION_COUNT,
-    AN_OPTION_REAL,
-    AN_OPTION_SHARE, /* 5% or 0.05 */
-    AN_OPTION_BOOL,
-    AN_OPTION_LENGTH,
-    AN_OPTION_FIRST_SAMPLES, /* first 10000 samples */
-    AN_OPTION_BYTES,
-    AN_OPTION_DURATION,
-    AN_OPTION_RANGE,
-    AN_OPTION_COUNTS, /* lists; a single value is a list of one */
-    AN_OPTION_REALS,
-    AN_OPTION_NAMED_REALS, /* … or a map from names to numbers */
-    AN_OPTION_LENGTHS,
-    AN_OPTION_STRINGS,
-    AN_OPTION_COUNT_MAP, /* number to number; a single value is that of 0 */
-    AN_OPTION_REAL_MAP,
-    AN_OPTION_STRING_MAP,
-    AN_OPTION_TABLE,
-    AN_OPTION_TABLES, /* a list of tables */
-    AN_OPTION_KINDS
-} an_option_kind;
-
-/* Which names that a program has added to the context an option takes. */
-typedef enum an_added_names {
-    AN_NAMES_NONE,
-    AN_NAMES_OPTIMIZERS,
-    AN_NAMES_METRICS,  /* "x" */
-    AN_NAMES_REPORTED, /* "val_x", as reports have them, or "x" */
-} an_added_names;
-
-/* What it is if a resumed run has another value than its checkpoint. */
-typedef enum an_config_change_kind {
-    AN_CHANGE_FREE,   /* it is applied, and said */
-    AN_CHANGE_BITS,   /* the same training in other bits: the user must ask for it */
-    AN_CHANGE_LENGTH, /* the end of the run moves */
-    /* another path of data or of a graph: free if what it names is the same, which the caller looks at */
-    AN_CHANGE_DATA_PATH,
-    AN_CHANGE_FIXED /* it would be another run */
-} an_config_change_kind;
-#define AN_SAME_FILE "the file may move, but its contents must be the same"
-
-typedef enum an_member_kind {
-    AN_MEMBER_BOOL,
-    AN_MEMBER_CHARACTER,
-    AN_MEMBER_INT, /* also an enum */
-    AN_MEMBER_INT64,
-    AN_MEMBER_REAL,
-    AN_MEMBER_TEXT,
-    AN_MEMBER_COUNTS, /* an array, and the number of its elements */
-    AN_MEMBER_TEXTS
-} an_member_kind;
-
-/* A member of a struct that an_config_fill writes a value to. */
-typedef struct an_option_member {
-    const char *in; /* the struct's type; NULL ends a list of members */
-    size_t offset;
-    size_t second; /* where the number of elements is, or the end of a range */
-    an_member_kind kind, second_kind;
-    const int *values; /* for each word of a choice, or for off and on; NULL: 0, 1, 2, … */
-} an_option_member;
-
-typedef struct an_option {
-    const char *path;
-    an_option_kind kind;
-    const char *of;
-    const char *default_value; /* NULL: none; AN_OPTION_REQUIRED */
-    const char *words;
-    double least, most;
-    bool above, below; /* the limits themselves are outside */
-    const char *units;
-    const char *table; /* the path whose options a table has; NULL: its own */
-    const char *help;
-    /* names that it takes besides its words, if the program has added such things to the context */
-    an_added_names added;
-    const char *unsupported; /* choices that nothing obeys yet; "": the whole option; NULL: it is obeyed */
-    an_config_change_kind change;
-    const char *why; /* … it is that; NULL for tables, whose keys say it */
-    /* The reason for fixed options inside of this table, which has the options of another; NULL: theirs. */
-    const char *why_inside;
-    const an_option_member *members; /* NULL: the code that uses the option reads it */
-} an_option;
-#define AN_OPTION_REQUIRED "!"
-
-extern const an_option an_options[]; /* in the order of options.def */
-extern const int an_option_count;
+/* Those of options.def, in its order, ended by one without a path. */
+extern const an_option an_fixed_options[];
+/* That of a context, which is made when it is first asked for and lives as long. */
+an_status an_option_list_get(an_context *ctx, const an_option_list **all);
 
 /* The options of a table, which is named by its path, "" for the whole: next after `after`, NULL to begin; NULL at
  * the end. */
-const an_option *an_option_next(const char *table, const an_option *after);
+const an_option *an_option_next(const an_option_list *all, const char *table, const an_option *after);
 /* The option of a key for a type (NULL: the first of any type). */
-const an_option *an_option_find(const char *table, const char *key, const char *type);
+const an_option *an_option_find(const an_option_list *all, const char *table, const char *key, const char *type);
 const char *an_option_key(const an_option *option);     /* the last part of its path */
 const char *an_option_table(const an_option *option);   /* whose options a table or the tables of a list have */
 const char *an_option_default(const an_option *option); /* NULL: none */

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "base/text/utf8.h"
+#include "config/structs.h"
 
 /* "runs/NAME" has the name of the config. */
 static an_status name_folder(an_config *config) {
@@ -116,6 +116,7 @@ an_status an_config_create_renamed(an_config **config, an_context *ctx, const an
     c->renames = renames;
     c->stored = options->stored;
     an_arena_init(&c->arena, ctx);
+    AN_TRY(an_option_list_get(ctx, &c->options));
     c->texts = &c->arena;
     AN_TRY(an_arena_string(&c->arena, &c->name, name, strlen(name)));
     c->piped = options->file && !options->stored &&

@@ -10,112 +10,31 @@
 #include "anneal/run.h"
 #include "anneal/train.h"
 #include "base/added.h"
-#include "base/guard.h"
-#include "base/structs.h"
+#include "base/option_rows.h"
 #include "config/config.h"
+#include "config/structs.h"
 
 /* ---- the table ---- What options.def says in its own words. */
 
 #define METRICS                                                                                                        \
     "val_loss|val_perplexity|val_accuracy|val_top5|val_mae|val_r2|val_precision|val_recall|val_f1|val_auc|val_margin|" \
     "loss|perplexity|accuracy|top5|mae|r2|precision|recall|f1|auc|margin"
-#define NONE NULL
-#define REQUIRED AN_OPTION_REQUIRED
 
-#define ANY .least = -(double)INFINITY, .most = (double)INFINITY
-#define FROM(a) .least = (a), .most = (double)INFINITY
-#define ABOVE(a) .least = (a), .above = true, .most = (double)INFINITY
-#define BETWEEN(a, b) .least = (a), .most = (b)
-#define BELOW(a, b) .least = (a), .most = (b), .below = true
-#define BELOW_ABOVE(a, b) .least = (a), .above = true, .most = (b), .below = true
-#define UNITS(names) ABOVE(0), .units = (names)
-#define UNITS_OR_NONE(names) FROM(0), .units = (names)
-#define TABLE_OF(name) ANY, .table = (name)
-#define ADDED(names, ...) __VA_ARGS__, .added = AN_NAMES_##names
-#define UNSUPPORTED(...) __VA_ARGS__, .unsupported = ""
-#define UNSUPPORTED_WORDS(names, ...) __VA_ARGS__, .unsupported = (names)
-
-/* Reasons that several options have. They end a line "batch.global is 64, was 32: ". */
-#define MODEL "it would be a different model"
-#define INITIAL "initial weights are loaded at step 0; only a new run can use others"
-#define ADAPTER "the adapter that the run has trained depends on it"
-#define SAMPLES "the samples would be different"
-#define ORDER "the order of the data depends on it"
-#define CUT "it fixes the order of sums, so results would no longer be bit-identical"
-#define PARTS \
-    "micro-batches that are parts of a leaf fix the order of sums, so results would no longer be bit-identical"
-#define LOSS "a different loss would be minimised"
-#define RATE "it determines the learning rate of every step"
-#define UPDATE "the weights and moments so far depend on it"
-#define STORE "it decided which samples are stored"
-#define NORMAL "it determines how the model's numbers are scaled"
-#define COMPARE "earlier evaluations, and the best one, could not be compared with new ones"
-#define BEST "the best value so far was chosen by it"
-#define WRITTEN "it only changes what is written"
-#define SAME_BITS "results do not depend on it"
-#define LATER "it only affects the rest of the run"
-
-#define FREE(why_) .change = AN_CHANGE_FREE, .why = (why_)
-#define FIXED(why_) .change = AN_CHANGE_FIXED, .why = (why_)
-#define NEW_BITS                                                                                               \
-    .change = AN_CHANGE_BITS, .why = "the weights would no longer be bit-identical; add --allow-new-bits, or " \
-                                     "set run.allow_new_bits to on, to accept that"
-#define MOVES_THE_END                                                                                             \
-    .change = AN_CHANGE_LENGTH, .why = "the end of the run would move; choose what happens to the schedule with " \
-                                       "--extend=keep or --extend=stretch"
-#define SAME_FILE .change = AN_CHANGE_DATA_PATH, .why = AN_SAME_FILE
-#define GIVEN_OR_NOT(why_, inside_) FREE(why_), .why_inside = (inside_)
-#define BY_KEY .why = NULL
-
-#define DERIVED .members = NULL
-#define NO_MEMBER .members = NULL
-
-#define STORED_AS(type, member) \
-    _Generic(((type *)0)->member,                                                  \
-        bool: AN_MEMBER_BOOL,                                                      \
-        char: AN_MEMBER_CHARACTER,                                                 \
-        int: AN_MEMBER_INT,                                                        \
-        unsigned: AN_MEMBER_INT, /* what an enum is */                             \
-        int64_t: AN_MEMBER_INT64,                                                  \
-        double: AN_MEMBER_REAL,                                                    \
-        const char *: AN_MEMBER_TEXT,                                              \
-        const int64_t *: AN_MEMBER_COUNTS,                                         \
-        const char *const *: AN_MEMBER_TEXTS)
-#define MEMBER(type, member) .in = #type, .offset = offsetof(type, member), .kind = STORED_AS(type, member)
-#define IN(type, member) \
-    { MEMBER(type, member) }
-#define AS(type, member, ...)                           \
-    {                                                   \
-        MEMBER(type, member), .values = (const int[]) { \
-            __VA_ARGS__                                 \
-        }                                               \
-    }
-#define LIST(type, member, count) \
-    { MEMBER(type, member), .second = offsetof(type, count), .second_kind = STORED_AS(type, count) }
-#define RANGE(type, begin, end) \
-    { MEMBER(type, begin), .second = offsetof(type, end), .second_kind = STORED_AS(type, end) }
-#define INTO(...)                           \
-    .members = (const an_option_member[]) { \
-        __VA_ARGS__, {                      \
-            .in = NULL                      \
-        }                                   \
-    }
-
-const an_option an_options[] = {
-#define OPTION(path_, kind_, of_, default_, words_, limits_, resume_, members_, help_) \
-    {.path = path_,                                                                    \
-     .kind = AN_OPTION_##kind_,                                                        \
-     .of = of_,                                                                        \
-     .default_value = default_,                                                        \
-     .words = words_,                                                                  \
-     .help = help_,                                                                    \
-     limits_,                                                                          \
-     resume_,                                                                          \
+const an_option an_fixed_options[] = {
+#define OPTION(path_, kind_, default_, words_, limits_, resume_, members_, help_) \
+    {.path = path_,                                                               \
+     .kind = AN_OPTION_##kind_,                                                   \
+     .of = "",                                                                    \
+     .default_value = default_,                                                   \
+     .words = words_,                                                             \
+     .help = help_,                                                               \
+     limits_,                                                                     \
+     resume_,                                                                     \
      members_},
+#define OPTIONS_OF(sort, table) {.path = table, .rows = AN_KINDS_##sort},
+#define OPTIONS_UP_TO(last, sort, table) {.path = table, .rows = AN_KINDS_##sort, .last_place = last},
 #include "config/options.def"
-#undef OPTION
-};
-const int an_option_count = sizeof an_options / sizeof *an_options;
+    OPTIONS_END};
 
 const an_rename an_renames[] = {{NULL, NULL, NULL}};
 
@@ -151,11 +70,11 @@ static bool is_key(const char *path) {
     return !*path;
 }
 
-/* All that is in a table stands together in options.def, so looking ends where that does. */
-const an_option *an_option_next(const char *table, const an_option *after) {
-    for (int i = after ? (int)(after - an_options) + 1 : 0; i < an_option_count; i++) {
-        const char *path = inside(an_options[i].path, table);
-        if (path && is_key(path)) return &an_options[i];
+/* All that is in a table stands together, so looking ends where that does. */
+const an_option *an_option_next(const an_option_list *all, const char *table, const an_option *after) {
+    for (int i = after ? (int)(after - all->items) + 1 : 0; i < all->count; i++) {
+        const char *path = inside(all->items[i].path, table);
+        if (path && is_key(path)) return &all->items[i];
         if (!path && after) return NULL;
     }
     return NULL;
@@ -166,15 +85,15 @@ bool an_option_is_of(const an_option *option, const char *type) {
 }
 
 /* Without an_option_next: each key of each config is looked up, so paths are compared once and not measured first. */
-const an_option *an_option_find(const char *table, const char *key, const char *type) {
+const an_option *an_option_find(const an_option_list *all, const char *table, const char *key, const char *type) {
     bool begun = false;
     if (strchr(key, '.')) return NULL; /* or it would name what is in a table inside */
-    for (int i = 0; i < an_option_count; i++) {
-        const char *path = inside(an_options[i].path, table);
+    for (int i = 0; i < all->count; i++) {
+        const char *path = inside(all->items[i].path, table);
         if (!path && begun) return NULL;
         begun = path != NULL;
-        if (path && *path == *key && !strcmp(path, key) && (!type || an_option_is_of(&an_options[i], type)))
-            return &an_options[i];
+        if (path && *path == *key && !strcmp(path, key) && (!type || an_option_is_of(&all->items[i], type)))
+            return &all->items[i];
     }
     return NULL;
 }
@@ -326,36 +245,4 @@ an_wants_text an_option_wants(const an_option *option) {
         snprintf(out.text + used, sizeof out.text - used, "%s", kind_names[option->kind]);
     add_limits(option, out.text, sizeof out.text);
     return out;
-}
-
-an_status an_config_key_get(an_context *ctx, int index, an_config_key *given) {
-    AN_GUARD;
-    AN_TRY_RETURN(an_config_key_check(ctx, given));
-    if (index < 0 || index >= an_option_count)
-        return AN_ERROR(ctx, AN_ERR_UNKNOWN, "there are %d options, and none has number %d", an_option_count, index);
-    const an_option *o = &an_options[index];
-    size_t used = 0;
-    an_config_key own = {.default_value = an_option_default(o),
-                         .of = o->of,
-                         .help = o->help,
-                         .required = an_option_is_required(o),
-                         .unsupported = o->unsupported};
-    an_config_key *const key = &own;
-    /* Elements of a list get their brackets: the path of the list is a part of the option's. */
-    for (const char *at = o->path; *at;) {
-        const size_t here = strcspn(at, ".");
-        char table[64];
-        snprintf(table, sizeof table, "%.*s", (int)(at + here - o->path), o->path);
-        bool is_list = false;
-        for (int i = 0; at[here] && i < an_option_count; i++)
-            is_list |= an_options[i].kind == AN_OPTION_TABLES && !strcmp(an_options[i].path, table);
-        used += (size_t)snprintf(key->path + used, sizeof key->path - used, "%.*s%s%s", (int)here, at,
-                                 is_list ? "[]" : "", at[here] ? "." : "");
-        at += here + (at[here] == '.');
-    }
-    snprintf(key->type, sizeof key->type, "%s", an_option_wants(o).text);
-    if (o->table && o->kind == AN_OPTION_TABLE) snprintf(key->type, sizeof key->type, "a table like %s", o->table);
-    if (o->table && o->kind == AN_OPTION_TABLES)
-        snprintf(key->type, sizeof key->type, "a list of tables like %s", o->table);
-    return an_config_key_write(ctx, given, &own);
 }

@@ -77,17 +77,19 @@ an_status an_config_make_table(an_config *config, an_config_node *node, const ch
         return AN_OK;
     }
     if (node->type == AN_CONFIG_TABLE) return AN_OK;
-    return an_config_node_wrap(config, node, AN_CONFIG_TABLE, an_option_key(an_option_next(table, NULL)));
+    return an_config_node_wrap(config, node, AN_CONFIG_TABLE,
+                               an_option_key(an_option_next(config->options, table, NULL)));
 }
 
 /* ---- keys ---- */
 
 /* "type, lr, betas": the keys of a table, each once. */
-static void list_keys(char *out, size_t capacity, const char *table, const char *type) {
+static void list_keys(const an_config *config, char *out, size_t capacity, const char *table, const char *type) {
+    const an_option_list *all = config->options;
     size_t used = 0;
     out[0] = 0;
-    for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) {
-        if ((type && !an_option_is_of(o, type)) || an_option_find(table, an_option_key(o), type) != o) continue;
+    for (const an_option *o = an_option_next(all, table, NULL); o; o = an_option_next(all, table, o)) {
+        if ((type && !an_option_is_of(o, type)) || an_option_find(all, table, an_option_key(o), type) != o) continue;
         used += (size_t)snprintf(out + used, capacity - used, "%s%s", used ? ", " : "", an_option_key(o));
         if (used >= capacity) return;
     }
@@ -96,11 +98,12 @@ static void list_keys(char *out, size_t capacity, const char *table, const char 
 an_status an_config_unknown_key(an_config *config, an_spot place, const char *table, const char *path,
                                 const char *key) {
     an_context *ctx = config->ctx;
+    const an_option_list *all = config->options;
     an_nearest nearest;
     char whole[PATH_BYTES], keys[512];
     join(whole, path, key);
     AN_TRY_RETURN(an_config_other_key(config, place, whole, key));
-    const an_option *type = an_option_find(table, "type", NULL);
+    const an_option *type = an_option_find(all, table, "type", NULL);
     if (type && an_words_have(type->words, key))
         return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; write type: %s", AN_SPOT(place), whole, key);
     if (key[0] >= '0' && key[0] <= '9')
@@ -108,15 +111,15 @@ an_status an_config_unknown_key(an_config *config, an_spot place, const char *ta
                         "%s: unknown key '%s'; write numbers with a decimal point, and lists in brackets: [4, 8]",
                         AN_SPOT(place), whole);
     an_nearest_init(&nearest, key, strlen(key));
-    for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o))
+    for (const an_option *o = an_option_next(all, table, NULL); o; o = an_option_next(all, table, o))
         an_nearest_consider(&nearest, an_option_key(o), strlen(an_option_key(o)));
     if (nearest.best)
         return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'%s", AN_SPOT(place), whole, AN_NEAREST(&nearest));
-    for (int i = 0; i < an_option_count; i++) /* a right key in the wrong table */
-        if (!strcmp(an_option_key(&an_options[i]), key) && strcmp(an_options[i].path, key) != 0)
+    for (int i = 0; i < all->count; i++) /* a right key in the wrong table */
+        if (!strcmp(an_option_key(&all->items[i]), key) && strcmp(all->items[i].path, key) != 0)
             return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; did you mean %s?", AN_SPOT(place), whole,
-                            an_options[i].path);
-    list_keys(keys, sizeof keys, table, NULL);
+                            all->items[i].path);
+    list_keys(config, keys, sizeof keys, table, NULL);
     return AN_ERROR(ctx, AN_ERR_UNKNOWN, "%s: unknown key '%s'; the keys of %s are %s", AN_SPOT(place), whole,
                     *path ? path : "a config", keys);
 }
@@ -127,8 +130,9 @@ static an_status foreign_key(an_config *config, const an_config_node *node, cons
     const an_config_node *given = an_config_node_find(node, "type");
     char keys[512], types[256] = "";
     size_t used = 0;
-    list_keys(keys, sizeof keys, table, type);
-    for (const an_option *o = an_option_next(table, NULL); o && used < sizeof types; o = an_option_next(table, o))
+    list_keys(config, keys, sizeof keys, table, type);
+    for (const an_option *o = an_option_next(config->options, table, NULL); o && used < sizeof types;
+         o = an_option_next(config->options, table, o))
         if (!strcmp(an_option_key(o), child->key))
             used += (size_t)snprintf(types + used, sizeof types - used, "%s%s", used ? "|" : "", o->of);
     return AN_ERROR(config->ctx, AN_ERR_UNKNOWN,
@@ -307,10 +311,27 @@ static an_status resolve_value(an_config *config, const an_option *option, an_co
 
 /* ---- short forms of whole tables ---- */
 
+/* Whether one type alone has such a key, and needs it. */
+static bool names_type(const an_config *config, const char *table, const an_option *option) {
+    const char *key = an_option_key(option);
+    if (!an_option_is_required(option) || !*option->of || strchr(option->of, '|')) return false;
+    for (const an_option *o = an_option_next(config->options, table, NULL); o;
+         o = an_option_next(config->options, table, o))
+        if (o != option && !strcmp(an_option_key(o), key)) return false;
+    return true;
+}
+
+/* The type can be left out where a key says which it is, as from does. */
 static an_status derive_model(an_config *config, an_config_node *model) {
-    const an_config_node *graph = an_config_node_find(model, "graph"), *from = an_config_node_find(model, "from");
-    if ((!graph && !from) || an_config_node_find(model, "type")) return AN_OK;
-    return add_scalar(config, model, "type", graph ? "graph" : "pretrained", graph ? graph : from, AN_ORIGIN_DEFAULT);
+    static const char table[] = "model";
+    if (an_config_node_find(model, "type")) return AN_OK;
+    for (const an_option *o = an_option_next(config->options, table, NULL); o;
+         o = an_option_next(config->options, table, o)) {
+        const an_config_node *given = an_config_node_find(model, an_option_key(o));
+        if (given && names_type(config, table, o))
+            return add_scalar(config, model, "type", o->of, given, AN_ORIGIN_DEFAULT);
+    }
+    return AN_OK;
 }
 
 static bool is_stream(const an_config_node *source) {
@@ -375,9 +396,9 @@ static bool is_replaced(const char *table, const char *key, const an_config_node
 }
 
 /* A table without which a config is right: one that would need a key. */
-static bool may_be_absent(const an_option *option) {
-    for (const an_option *o = an_option_next(an_option_table(option), NULL); o;
-         o = an_option_next(an_option_table(option), o))
+static bool may_be_absent(const an_option_list *all, const an_option *option) {
+    const char *table = an_option_table(option);
+    for (const an_option *o = an_option_next(all, table, NULL); o; o = an_option_next(all, table, o))
         if (an_option_is_required(o) && !*o->of) return true;
     return false;
 }
@@ -387,7 +408,7 @@ static an_status make_default(an_config *config, const an_option *option, an_spo
                               an_config_node **node) {
     an_context *ctx = config->ctx;
     const char *text = an_option_default(option);
-    if (option->kind == AN_OPTION_TABLE && !may_be_absent(option)) {
+    if (option->kind == AN_OPTION_TABLE && !may_be_absent(config->options, option)) {
         AN_TRY_RETURN(an_config_node_create(config, node, AN_CONFIG_TABLE, AN_ORIGIN_DEFAULT, place));
     } else if (text && (*text == '[' || *text == '"')) {
         AN_TRY_RETURN(an_config_parse(config, "options.def", text, strlen(text), AN_ORIGIN_DEFAULT, node));
@@ -421,7 +442,8 @@ static an_status fill(an_config *config, an_config_node *node, const char *table
     const an_config_node before = *node;
     node->first = node->last = NULL;
     node->count = 0;
-    for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) {
+    for (const an_option *o = an_option_next(config->options, table, NULL); o;
+         o = an_option_next(config->options, table, o)) {
         const char *key = an_option_key(o);
         char whole[PATH_BYTES];
         if (!an_option_is_of(o, type)) continue;
@@ -445,7 +467,7 @@ static an_status fill(an_config *config, an_config_node *node, const char *table
 static an_status resolve_type(an_config *config, an_config_node *node, const char *table, const char *path,
                               const char **type) {
     an_context *ctx = config->ctx;
-    const an_option *option = an_option_find(table, "type", NULL);
+    const an_option *option = an_option_find(config->options, table, "type", NULL);
     *type = NULL;
     if (!option) return AN_OK;
     an_config_node *given = an_config_node_find(node, "type");
@@ -466,7 +488,7 @@ static an_status resolve_table(an_config *config, an_config_node *node, const ch
     AN_TRY_RETURN(an_config_make_table(config, node, table, path));
     for (an_config_node *n = node->first; n; n = n->next) {
         AN_TRY_RETURN(rename_key(config, node, table, n));
-        if (!an_option_find(table, n->key, NULL))
+        if (!an_option_find(config->options, table, n->key, NULL))
             return an_config_unknown_key(config, n->key_place, table, path, n->key);
     }
     for (size_t i = 0; i < sizeof derivations / sizeof *derivations; i++)
@@ -474,7 +496,7 @@ static an_status resolve_table(an_config *config, an_config_node *node, const ch
     AN_TRY_RETURN(resolve_type(config, node, table, path, &type));
     for (an_config_node *n = node->first; n; n = n->next) {
         char whole[PATH_BYTES];
-        const an_option *option = an_option_find(table, n->key, type);
+        const an_option *option = an_option_find(config->options, table, n->key, type);
         if (!option) return foreign_key(config, node, n, table, path, type);
         join(whole, path, n->key);
         AN_TRY_RETURN(resolve_value(config, option, n, whole));

@@ -183,12 +183,12 @@ static void add_option(an_text *t, const an_option *o) {
 }
 
 /* A key that several types have, each in its way, is any of them. */
-static void add_key(an_text *t, const char *table, const an_option *first) {
+static void add_key(an_text *t, const an_option_list *all, const char *table, const an_option *first) {
     const char *key = an_option_key(first), *separator = "";
     int count = 0;
-    for (const an_option *o = first; o; o = an_option_next(table, o)) count += !strcmp(an_option_key(o), key);
+    for (const an_option *o = first; o; o = an_option_next(all, table, o)) count += !strcmp(an_option_key(o), key);
     if (count > 1) an_text_add(t, "{\"anyOf\": [");
-    for (const an_option *o = first; o; o = an_option_next(table, o)) {
+    for (const an_option *o = first; o; o = an_option_next(all, table, o)) {
         if (strcmp(an_option_key(o), key) != 0) continue;
         an_text_add(t, "%s", separator);
         add_option(t, o);
@@ -197,20 +197,20 @@ static void add_key(an_text *t, const char *table, const an_option *first) {
     if (count > 1) an_text_add(t, "]}");
 }
 
-static void add_object(an_text *t, const char *table, const char *indent) {
+static void add_object(an_text *t, const an_option_list *all, const char *table, const char *indent) {
     const char *separator = "";
     an_text_add(t, "\"type\": \"object\", \"additionalProperties\": false, \"required\": [");
-    for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) {
+    for (const an_option *o = an_option_next(all, table, NULL); o; o = an_option_next(all, table, o)) {
         if (!an_option_is_required(o) || *o->of || !strcmp(o->path, "model.type")) continue; /* a graph needs no type */
         an_text_add(t, "%s\"%s\"", separator, an_option_key(o));
         separator = ", ";
     }
     an_text_add(t, "], \"properties\": {");
     separator = "";
-    for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) {
-        if (an_option_find(table, an_option_key(o), NULL) != o) continue;
+    for (const an_option *o = an_option_next(all, table, NULL); o; o = an_option_next(all, table, o)) {
+        if (an_option_find(all, table, an_option_key(o), NULL) != o) continue;
         an_text_add(t, "%s\n%s\"%s\": ", separator, indent, an_option_key(o));
-        add_key(t, table, o);
+        add_key(t, all, table, o);
         separator = ",";
     }
     an_text_add(t, "}");
@@ -222,18 +222,20 @@ an_status an_config_schema(an_context *ctx, char **text) {
     an_status status;
     an_text t;
     const char *separator = "";
+    const an_option_list *all;
+    AN_TRY_RETURN(an_option_list_get(ctx, &all));
     an_text_init(&t, ctx);
     an_text_add(&t, "{\"$schema\": \"https://json-schema.org/draft/2020-12/schema\", \"title\": \"anneal config\",\n");
-    add_object(&t, "", "  ");
+    add_object(&t, all, "", "  ");
     an_text_add(&t, ",\n \"$defs\": {");
-    for (int i = 0; i < an_option_count; i++) {
-        const an_option *o = &an_options[i];
+    for (int i = 0; i < all->count; i++) {
+        const an_option *o = &all->items[i];
         if ((o->kind != AN_OPTION_TABLE && o->kind != AN_OPTION_TABLES) || o->table) continue;
         an_text_add(&t, "%s\n  \"%s\": {\"anyOf\": [{", separator, o->path);
-        add_object(&t, o->path, "    ");
+        add_object(&t, all, o->path, "    ");
         /* a single value stands for the first key; a key with nothing behind it is an empty table */
         an_text_add(&t, "}, {\"type\": \"null\"}");
-        const an_option *first = an_option_next(o->path, NULL);
+        const an_option *first = an_option_next(all, o->path, NULL);
         if (first->kind != AN_OPTION_TABLE) {
             an_text_add(&t, ", ");
             add_value(&t, first);

@@ -105,7 +105,7 @@ an_status an_config_merge(an_config *config, an_config_node *given, const char *
         AN_TRY_RETURN(an_arena_string(&config->arena, &key, at, strcspn(at, ".[=")));
         at += strlen(key);
         const an_rename *renamed = an_config_find_rename(config, table, key);
-        const an_option *option = an_option_find(table, renamed ? renamed->new_key : key, NULL);
+        const an_option *option = an_option_find(config->options, table, renamed ? renamed->new_key : key, NULL);
         if (!option) return an_config_unknown_key(config, place, table, table, key);
         /* an old name stays in the tree, where a warning is made of it */
         if (!renamed || an_config_node_find(node, renamed->new_key)) key = an_option_key(option);

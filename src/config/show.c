@@ -147,7 +147,8 @@ static void write_key(writer *w, const an_config_node *node, int depth, const ch
  * first. */
 static void write_table(writer *w, const an_config_node *table, const char *options, int depth, const char *dash) {
     const an_config_node *type = an_config_node_find(table, "type");
-    for (const an_option *o = an_option_next(options, NULL); o; o = an_option_next(options, o)) {
+    for (const an_option *o = an_option_next(w->config->options, options, NULL); o;
+         o = an_option_next(w->config->options, options, o)) {
         const an_config_node *node = an_config_node_find(table, an_option_key(o));
         if (!an_option_is_of(o, type ? type->text : NULL)) continue;
         if (node) {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "data/dataset.h"
+#include "data/structs.h"
 
 typedef struct {
     const char *data; /* sample 0 of the part */

@@ -9,7 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/philox.h"
-#include "base/structs.h"
+#include "data/structs.h"
 
 /* ---- options ---- */
 

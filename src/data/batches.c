@@ -3,7 +3,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "base/structs.h"
+#include "data/structs.h"
 
 /* ---- the arithmetic of a batch ---- */
 

@@ -1,8 +1,8 @@
 /* Counts the classes in a dataset's targets. Files of labels do not state them. */
 #include "base/guard.h"
 #include "base/integer.h"
-#include "base/structs.h"
 #include "data/samples.h"
+#include "data/structs.h"
 
 /* Classes that were seen. Larger ones are not told apart: no file of labels has as many. */
 enum { MOST_CLASSES = 1 << 20, BITS = 64, AT_ONCE = 1024 };

@@ -7,7 +7,7 @@
 
 #include "base/guard.h"
 #include "base/parallel.h"
-#include "base/structs.h"
+#include "data/structs.h"
 
 /* ---- what sources share ---- */
 

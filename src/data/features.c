@@ -8,8 +8,8 @@
 
 #include "base/guard.h"
 #include "base/integer.h"
-#include "base/structs.h"
 #include "data/samples.h"
+#include "data/structs.h"
 #include "data/summary.h"
 
 enum { CHUNK = 256 }; /* samples; it is part of the bits */

@@ -5,8 +5,8 @@
 
 #include "base/files/reader.h"
 #include "base/guard.h"
-#include "base/structs.h"
 #include "data/dataset.h"
+#include "data/structs.h"
 
 static uint32_t upper_first(const unsigned char *b) {
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];

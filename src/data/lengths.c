@@ -1,8 +1,8 @@
 /* Batches as a separate object: converts lengths to steps, and finds where epochs begin. */
 #include "base/guard.h"
 #include "base/memory.h"
-#include "base/structs.h"
 #include "data/batches.h"
+#include "data/structs.h"
 
 an_status an_batches_create(an_batches **batches, an_context *ctx, int64_t samples, const an_batch_options *options) {
     AN_GUARD;

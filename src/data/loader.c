@@ -5,7 +5,7 @@
 
 #include "base/heartbeat.h"
 #include "base/span.h"
-#include "base/thread.h"
+#include "base/system/thread.h"
 
 enum { NOTE_BYTES = 512, AHEAD_PER_THREAD = 2, MOST_THREADS = 256, MOST_AHEAD = 4096 };
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "data/dataset.h"
+#include "data/structs.h"
 
 __extension__ typedef unsigned __int128 wide;
 

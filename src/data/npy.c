@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
-#include "data/npy_array.h"
+#include "data/dataset.h"
+#include "data/structs.h"
+#include "formats/npy_array.h"
 
 enum { INPUTS, TARGETS, KINDS, WEIGHTS = KINDS, ARRAYS };
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "base/text/text.h"
 #include "data/permutation.h"
 #include "data/samples.h"
+#include "data/structs.h"
 
 enum { MOST_FIELDS = 64, AT_ONCE = 256 };
 

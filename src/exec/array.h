@@ -14,9 +14,4 @@ an_status an_array_copy_out(an_context *ctx, const an_device *device, const an_a
 /* From a tensor of any strides, element run by element run. */
 an_status an_tensor_copy_out(an_context *ctx, const an_device *device, const an_array *array, const an_tensor *src);
 
-/* n doubles become n elements of a floating type, in the same memory. */
-void an_convert_from_f64(an_dtype dtype, int64_t n, double *values);
-/* … and back. */
-void an_convert_to_f64(an_dtype dtype, int64_t n, double *values);
-
 #endif

@@ -1,9 +1,8 @@
-/* Creates a context as programs use it: the context of base, with the built-in ops and the host's kernels for them. */
-#include "base/context.h"
+/* Creates a context that computes: the context of base, with the built-in ops and the host's kernels for them. */
+#include "exec/context.h"
 
 #include <string.h>
 
-#include "base/guard.h"
 #include "base/status.h"
 #include "base/structs.h"
 #include "comm/mesh.h"
@@ -44,9 +43,7 @@ static an_status vote(an_context **context, const an_context_options *given, an_
     return all;
 }
 
-an_status an_context_create(an_context **context, const an_context_options *options) {
-    AN_NEED_IN(NULL, context);
-    AN_GUARD; /* ranks wait for each other, and waits look at the clock */
+an_status an_context_make(an_context **context, const an_context_options *options) {
     const an_status status = vote(context, options, an_context_begin(context, options));
     if (status != AN_OK) return status;
     (*context)->ops = &builtin_ops;

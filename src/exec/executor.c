@@ -1,12 +1,12 @@
 /* The executor: walks a flat array of instructions. The whole of a run is here, top to bottom. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
-#include "base/structs.h"
+#include "base/system/clock.h"
 #include "exec/by_leaf.h"
 #include "exec/program.h"
+#include "exec/structs.h"
 #include "pass/call.h"
 
 /* Where in the graph the run is, for who watches it from outside. */
@@ -26,10 +26,11 @@ static void say_end(const an_context *ctx, an_form form) {
 }
 
 /* Until the weights that it reads are here. */
-static an_status wait_for_weights(const an_context *ctx, const an_instruction *i) {
+static an_status wait_for_weights(const an_weight_exchange *x, const an_instruction *i) {
     an_status status = AN_OK;
+    if (!x->is_open || !x->wait_unit) return AN_OK;
     for (int k = 0; k < 2 && status == AN_OK && i->units[k] != AN_NO_UNIT; k++)
-        status = ctx->arrive(ctx->arrive_user, i->units[k]);
+        status = x->wait_unit(x->user, i->units[k]);
     return status;
 }
 
@@ -74,7 +75,7 @@ static an_status run(an_program *p, an_form form) {
         const an_node *node = f->instructions[i].node;
         an_heartbeat_say_place(ctx, phase_of(form, node), node->path, node->op->name);
         an_context_progress(ctx);
-        an_status status = ctx->arrive ? wait_for_weights(ctx, &f->instructions[i]) : AN_OK;
+        an_status status = wait_for_weights(&p->exchange.weights, &f->instructions[i]);
         if (status == AN_OK) status = launch(p, &f->instructions[i], AN_OK);
         if (status != AN_OK) status = kernel_failed(p, &f->instructions[i], status);
         if (status == AN_OK && p->hook) { /* the hook is the caller's code: it sees the caller's environment */

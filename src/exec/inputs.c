@@ -1,7 +1,7 @@
 /* Describes the inputs of a program, for programs that serve any model. */
 #include "exec/program.h"
 
-#include "base/structs.h"
+#include "exec/structs.h"
 
 static const an_result *find(const an_program *p, int64_t index) {
     const an_graph *g = an_program_any_form(p);

@@ -2,12 +2,12 @@
 
 #include <string.h>
 
+#include "base/convert.h"
 #include "base/guard.h"
 #include "base/integer.h"
 #include "base/parallel.h"
 #include "base/philox.h"
-#include "base/structs.h"
-#include "exec/array.h"
+#include "exec/structs.h"
 #include "ir/adapter.h"
 #include "ops/source.h"
 
@@ -197,20 +197,31 @@ typedef struct {
     double *values;
 } drawing;
 
+enum { DRAWN = 256 }; /* numbers at a time: few enough for a small stack */
+
+static void draw(const drawing *d, int64_t begin, int64_t n) {
+    const bool normal = d->entry->initializer == AN_INITIALIZER_NORMAL;
+    const uint64_t first = (uint64_t)(d->first + begin);
+    double *values = d->values + begin;
+    float narrow[DRAWN];
+    if (d->entry->dtype == AN_DTYPE_F64) {
+        (normal ? an_random_block_normal_f64 : an_random_block_uniform_f64)(d->key, first, n, values);
+    } else {
+        (normal ? an_random_block_normal_f32 : an_random_block_uniform_f32)(d->key, first, n, narrow);
+        for (int64_t i = 0; i < n; i++) values[i] = (double)narrow[i];
+    }
+    for (int64_t i = 0; i < n; i++) values[i] = (normal ? values[i] : 2 * values[i] - 1) * d->entry->scale;
+}
+
 static void draw_page(void *user, int64_t index, int thread) {
     const drawing *d = user;
+    const an_initializer initializer = d->entry->initializer;
     int64_t begin = index * AN_PAGE, end = begin + AN_PAGE < d->count ? begin + AN_PAGE : d->count;
-    bool f64 = d->entry->dtype == AN_DTYPE_F64;
     (void)thread;
-    for (int64_t i = begin; i < end; i++) {
-        uint64_t element = (uint64_t)(d->first + i);
-        double x = 1;
-        if (d->entry->initializer == AN_INITIALIZER_NORMAL)
-            x = f64 ? an_random_normal_f64(d->key, element) : (double)an_random_normal_f32(d->key, element);
-        else if (d->entry->initializer == AN_INITIALIZER_UNIFORM)
-            x = 2 * (f64 ? an_random_uniform_f64(d->key, element) : (double)an_random_uniform_f32(d->key, element)) - 1;
-        d->values[i] = x * d->entry->scale;
-    }
+    if (initializer == AN_INITIALIZER_NORMAL || initializer == AN_INITIALIZER_UNIFORM)
+        for (int64_t i = begin; i < end; i += DRAWN) draw(d, i, an_smaller(end - i, DRAWN));
+    else
+        for (int64_t i = begin; i < end; i++) d->values[i] = d->entry->scale;
 }
 
 /* The number of an element depends on seed, name and place alone, so any rank can start any shard. */

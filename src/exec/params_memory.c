@@ -1,6 +1,6 @@
 /* The memory of a store's flat buffers, whole or in pieces. */
 #include "base/integer.h"
-#include "base/large_pages.h"
+#include "base/system/large_pages.h"
 #include "exec/params.h"
 
 static bool is_whole(const an_params_pieces *pieces, an_flat flat) {

@@ -5,9 +5,9 @@
 
 #include "base/guard.h"
 #include "base/integer.h"
-#include "base/structs.h"
 #include "comm/borders.h"
 #include "exec/params.h"
+#include "exec/structs.h"
 #include "ir/text_form.h"
 #include "ops/common.h"
 #include "ops/sink.h"

@@ -1,7 +1,7 @@
 /* The nodes of a plan: what each makes, and what it costs. */
 #include "base/guard.h"
-#include "base/structs.h"
 #include "exec/plan.h"
+#include "exec/structs.h"
 #include "ops/common.h"
 #include "ops/source.h"
 #include "pass/cost.h"

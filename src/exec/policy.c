@@ -2,7 +2,7 @@
 #include "exec/plan.h"
 
 #include "base/guard.h"
-#include "base/structs.h"
+#include "exec/structs.h"
 #include "ops/common.h"
 
 static const char *const policy_names[] = {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/convert.h"
 #include "base/device.h"
 #include "base/guard.h"
 #include "exec/array.h"
@@ -72,7 +73,8 @@ static an_status make_form(an_program *p, an_form form) {
                             .src_count = n->input_count,
                             .dst_count = n->output_count,
                             .src = f->tensors + tensor,
-                            .dst = f->tensors + tensor + n->input_count};
+                            .dst = f->tensors + tensor + n->input_count,
+                            .exchange = &p->exchange};
         if (n->scratch_bytes > 0) i->call.scratch = (char *)p->arena + n->scratch_place;
         tensor += (size_t)(n->input_count + n->output_count);
         attribute += an_round_up(n->op->attribute_bytes, sizeof(max_align_t));

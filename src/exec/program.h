@@ -2,6 +2,7 @@
 #ifndef AN_EXEC_PROGRAM_H
 #define AN_EXEC_PROGRAM_H
 
+#include "base/exchange.h"
 #include "exec/params.h"
 #include "exec/plan.h"
 
@@ -46,6 +47,7 @@ struct an_program {
     an_leaf_cut leaves;   /* of the next runs of training forms */
     int64_t *leaf_ends;   /* [passes.leaves of the plan] */
     const an_kernel *add; /* the device's, for sums by leaves; NULL: a run has one leaf */
+    an_exchange exchange; /* with other ranks, for its ops; empty: there are none */
     void *kept;           /* what kernels keep from run to run; NULL: nothing, or it is another program's */
     int64_t kept_bytes;
 };

@@ -8,7 +8,7 @@
 #define AN_EXEC_SHARDS_H
 
 #include "anneal/plan.h"
-#include "base/sparse.h"
+#include "base/system/sparse.h"
 #include "comm/comm.h"
 #include "comm/pieces.h"
 #include "ir/graph.h"

@@ -118,10 +118,12 @@ struct an_op {
     void (*fuse)(an_graph *g, an_node *node, bool may_keep);
     /* Its expression in PyTorch: {0} is the first input, {axis} an attribute, {shape} and {type} are those of output 0,
      * {*} all inputs, {parts} the number of outputs; {flag?text} is a text that stands there if the flag is set,
-     * {,name=key} an argument that is left out if the input or attribute is absent or 0. NULL: store/torch_nodes.c
-     * writes it, or models with the op cannot be exported. */
+     * {,name=key} an argument that is left out if the input or attribute is absent or 0. NULL:
+     * interchange/torch_nodes.c writes it, or models with the op cannot be exported. */
     const char *torch;
-    /* The op of ONNX that is this one, with the same inputs. NULL: store/onnx/nodes.c writes it, or nothing does. */
+    /* What it is in ONNX: "Relu" is the op of ONNX with the same inputs, "Mul(Sigmoid({0}), {0})" several, where {0} is
+     * the first input and {factor} an attribute of type double. NULL: interchange/onnx/nodes.c writes it, or nothing
+     * does. */
     const char *onnx;
     /* The host's, by level of instructions: best first, portable last, ends with name NULL. All NULL for sources and
      * most views; a level without a list takes that of the level below. Other devices are asked by the op's name

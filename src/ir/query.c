@@ -3,7 +3,7 @@
 
 #include "ir/graph.h"
 
-#include "base/structs.h"
+#include "ir/structs.h"
 
 const char *an_graph_symbol_name(const an_graph *graph, int index) {
     AN_NEED_OR(NULL, graph);

@@ -1,4 +1,4 @@
-/* What ranks tell each other and their supervisor about themselves, so that a hang can be explained (comm/watch.h). */
+/* What ranks tell each other and their supervisor about themselves, to explain a hang (comm/watch/watch.h). */
 #ifndef AN_LAUNCH_RANK_STATE_H
 #define AN_LAUNCH_RANK_STATE_H
 

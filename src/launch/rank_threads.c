@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/limits.h"
+#include "base/system/limits.h"
 
 enum { WORD = 64 };
 

@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-#include "base/structs.h"
 #include "ir/graph.h"
 #include "models/model.h"
+#include "models/structs.h"
 
 an_status an_model_check_embedded(an_context *ctx, const char *model, const an_embedded_column *columns, int count,
                                   int64_t inputs) {

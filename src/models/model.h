@@ -3,7 +3,7 @@
 #define AN_MODELS_MODEL_H
 
 #include "anneal/models.h"
-#include "base/structs.h"
+#include "models/structs.h"
 #include "ops/layers.h"
 
 /* One size of a model's options, by its name there. */

@@ -8,15 +8,15 @@
 static uint32_t details_for(const char *metric) {
     static const struct {
         const char *metric;
-        an_detail detail;
-    } needs[] = {{"accuracy", AN_DETAIL_TOKENS},
-                 {"precision", AN_DETAIL_CLASSES},
-                 {"recall", AN_DETAIL_CLASSES},
-                 {"f1", AN_DETAIL_CLASSES},
-                 {"auc", AN_DETAIL_SCORES}};
+        uint32_t detail;
+    } metrics[] = {
+#define AN_METRIC(name, member, needs, better, detail, suits) {#name, detail},
+#include "base/metrics.def"
+#undef AN_METRIC
+    };
     const char *name = strncmp(metric, "val_", 4) ? metric : metric + 4;
-    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
-        if (!strcmp(needs[i].metric, name)) return (uint32_t)needs[i].detail;
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
+        if (!strcmp(metrics[i].metric, name)) return metrics[i].detail;
     return 0;
 }
 

@@ -70,7 +70,7 @@ static an_status check_labels(const an_model_opening *o) {
     an_context *ctx = o->ctx;
     an_features *features = NULL;
     an_status status = AN_OK;
-    if (!o->dataset || an_config_is(o->config, "data.train.type", "stream")) return AN_OK;
+    if (!o->dataset || an_open_streams(o->config)) return AN_OK;
     AN_TRY_RETURN(an_features_create(&features, o->dataset, find_targets(o), 0, 0));
     for (int64_t i = 0; i < an_features_count(features) && status == AN_OK; i++) status = check_label(o, features, i);
     an_features_destroy(&features);

@@ -43,7 +43,7 @@ an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *prec
     an_graph_info info;
     an_graph_info_init(&info, sizeof info);
     an_context *ctx = an_graph_context(g);
-    if (!an_config_is(config, "model.type", "graph")) return AN_OK;
+    if (an_config_origin_of(config, "model.graph") == AN_ORIGIN_NONE) return AN_OK;
     AN_TRY_RETURN(an_config_string(config, "train.precision", &asked));
     AN_TRY_RETURN(an_graph_info_get(g, &info));
     const bool wide = info.dtype == AN_DTYPE_F64;
@@ -66,7 +66,7 @@ static bool has_other_type(const an_config *config, const char *source) {
 
 an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset, const char *source) {
     an_context *ctx = an_graph_context(g);
-    const bool is_text = an_config_is(config, "model.type", "graph"),
+    const bool is_text = an_config_origin_of(config, "model.graph") != AN_ORIGIN_NONE,
                wide = an_config_is(config, AN_KEY(source, "dtype"), "f64");
     const an_status status = an_graph_check_data(g, dataset);
     if (status == AN_OK) return AN_OK;

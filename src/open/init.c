@@ -15,8 +15,8 @@ an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) 
     if (an_config_origin_of(config, from) == AN_ORIGIN_NONE) return AN_OK;
     const int count = an_config_size(config, rename);
     AN_TRY(an_config_path(config, from, &o.path));
-    const bool has_type =
-        !an_config_is(config, "model.type", "graph") && !an_config_is(config, "model.type", "pretrained");
+    const bool has_type = an_config_origin_of(config, "model.graph") == AN_ORIGIN_NONE &&
+                          an_config_origin_of(config, "model.from") == AN_ORIGIN_NONE;
     if (has_type) AN_TRY(an_config_string(config, "model.type", &o.model_type));
     snprintf(place, sizeof place, "%s: %s", an_config_place(config, from), own ? from : "model.init");
     o.place = place;

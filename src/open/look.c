@@ -4,11 +4,12 @@
 
 #include "base/integer.h"
 #include "config/config.h"
-#include "open/open.h"
+#include "open/data/data.h"
 
 /* Reads a source that is in memory once. O(samples). */
-static an_status look_through(an_config *config, an_dataset *dataset, const char *type, an_class_info *classes) {
-    if (!dataset || !(an_config_is(config, type, "csv") || an_config_is(config, type, "idx"))) return AN_OK;
+static an_status look_through(an_config *config, an_dataset *dataset, const char *source, an_class_info *classes) {
+    const an_data_kind *kind = an_data_kind_at(config, source);
+    if (!dataset || !kind || !kind->is_in_memory) return AN_OK;
     return an_class_info_get(dataset, classes);
 }
 
@@ -40,9 +41,9 @@ an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training,
     an_class_info_init(&evaluated, sizeof evaluated);
     AN_TRY_RETURN(tell_notice(config, training, "data.train"));
     AN_TRY_RETURN(tell_notice(config, evaluation, "data.eval"));
-    AN_TRY_RETURN(look_through(config, training, "data.train.type", &seen));
+    AN_TRY_RETURN(look_through(config, training, "data.train", &seen));
     const bool split = !an_config_is(config, "data.split.eval", "off");
-    AN_TRY_RETURN(look_through(config, evaluation, split ? "data.train.type" : "data.eval.type", &evaluated));
+    AN_TRY_RETURN(look_through(config, evaluation, split ? "data.train" : "data.eval", &evaluated));
     return tell_missing(config, &seen, seen.classes > evaluated.classes ? seen.classes : evaluated.classes);
 }
 

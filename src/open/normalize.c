@@ -1,7 +1,7 @@
 /* data.normalize: fits the model's scaling to the training data, and says where one is missing. */
 #include <stdio.h>
 
-#include "open/open.h"
+#include "open/data/data.h"
 
 static const char inputs[] = "data.normalize.inputs", targets[] = "data.normalize.targets";
 
@@ -74,7 +74,8 @@ static an_status compare(an_config *config, an_context *ctx, const an_features *
 an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training) {
     enum { FEW = 1000 };
     an_features *features = NULL;
-    if (!an_config_is(config, "data.train.type", "csv") || an_open_normalizes(config, inputs)) return AN_OK;
+    const an_data_kind *kind = an_data_kind_at(config, "data.train");
+    if (!kind || !(kind->kind.flags & AN_KIND_TABLE) || an_open_normalizes(config, inputs)) return AN_OK;
     AN_TRY_RETURN(an_features_create(&features, training, 0, FEW, 0));
     const an_status status = compare(config, ctx, features);
     an_features_destroy(&features);

@@ -11,7 +11,7 @@
 #include "base/guard.h"
 #include "base/integer.h"
 #include "base/isa.h"
-#include "base/structs.h"
+#include "config/structs.h"
 #include "launch/launcher.h"
 #include "open/share.h"
 
@@ -348,7 +348,7 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     an_group_options_init(&o->groups, sizeof o->groups);
     an_optimizer_options_init(&o->optimizer, sizeof o->optimizer);
     an_schedule_options_init(&o->schedule, sizeof o->schedule);
-    o->streams = an_config_is(config, "data.train.type", "stream");
+    o->streams = an_open_streams(config);
     an_arena_init(&o->arena, ctx);
     status = checkpoint ? an_resume_create(&o->resume, ctx, config, checkpoint, options) : AN_OK;
     if (status == AN_OK) status = get_options(o);

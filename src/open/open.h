@@ -19,11 +19,8 @@ an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purp
  * is set where it is NULL. */
 an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
                        const char *path);
-
-/* Texts that a tokenizer makes tokens of. `like`: what was trained on; NULL: this is what is trained on. */
-an_status an_open_chat(an_dataset **dataset, an_config *config, an_context *ctx, const char *path);
-an_status an_open_sentences(an_dataset **dataset, const an_dataset *like, an_config *config, an_context *ctx,
-                            const char *path);
+/* Whether data.train is a stream, which has no end. */
+bool an_open_streams(const an_config *config);
 /* Tokens of a sample: those of the source, or of the model's context. */
 an_status an_open_context(an_config *config, an_context *ctx, const char *path, int64_t *context);
 
@@ -77,7 +74,6 @@ typedef struct an_model_opening {
 
 /* Whether samples say which document a token is of: then attention must not cross their borders. */
 bool an_open_keeps_documents_apart(const an_model_opening *opening);
-an_status an_open_pretrained(an_model_opening *opening);
 /* model.context; a published model that takes fewer tokens than the default has its own. */
 an_status an_open_model_context(an_config *config, an_context *ctx, int64_t *context);
 
@@ -85,9 +81,6 @@ an_status an_open_model_context(an_config *config, an_context *ctx, int64_t *con
 enum { AN_OPEN_MOST_EMBEDDED = 256 };
 bool an_open_embeds(an_config *config);
 an_status an_open_embedded(an_model_opening *opening, an_embedded_column columns[AN_OPEN_MOST_EMBEDDED], int *count);
-
-an_status an_open_sequential(an_model_opening *opening);
-an_status an_open_graph(an_model_opening *opening);
 
 int64_t an_open_elements(const an_field *field);
 /* Whether the loss is over classes: the config says so, or the targets are integers. */

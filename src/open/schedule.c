@@ -254,7 +254,7 @@ static an_status get_holds(const reading *r) {
     an_schedule_hold *holds = NULL;
     int count = 0;
     while (an_batches_change(b, count) >= 0) count++;
-    if (an_config_is(r->config, "data.train.type", "stream"))
+    if (an_open_streams(r->config))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; remove schedule.per",
                         an_config_place(r->config, "schedule.per"));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)count, sizeof *holds));

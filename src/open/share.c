@@ -11,9 +11,9 @@
 #include "base/guard.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "base/structs.h"
 #include "base/text/text.h"
 #include "config/config.h"
+#include "config/structs.h"
 
 an_status an_open_share(an_context *ctx, char **bytes, size_t *count) {
     an_status status = AN_OK;

@@ -12,10 +12,10 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "kernels/attention/attention.h"
 #include "ops/dropout.h"
 #include "ops/norm.h"
+#include "ops/structs.h"
 
 enum { Q = AN_ATTENTION_Q, K = AN_ATTENTION_K, V = AN_ATTENTION_V, MASK = AN_ATTENTION_MASK };
 enum { INPUTS = AN_ATTENTION_INPUTS, DIFF_INPUTS = AN_ATTENTION_DIFF_INPUTS, DIFF_OUTPUTS = 3 };

@@ -192,11 +192,12 @@ static void divide_grad(an_graph *g, const an_node *node, const an_value *diff_d
 
 /* ---- records and builders ---- */
 
-#define BINARY(op, op_cost, policy, op_simplify, torch_text, onnx_name) \
+#define BINARY(op, op_cost, policy, op_simplify, torch_text, onnx_text) \
+    AN_DECLARE_KERNELS(op);                                             \
     const an_op an_op_##op = {                                          \
         .name = #op,                                                    \
         .torch = torch_text,                                            \
-        .onnx = onnx_name,                                              \
+        .onnx = onnx_text,                                              \
         .inputs_min = 2,                                                \
         .inputs_max = 2,                                                \
         .outputs = 1,                                                   \

@@ -3,7 +3,7 @@
  * A gradient op gets the shape that it makes as an attribute: an input that only gives its shape would be kept in
  * memory for it.
  */
-#include "base/structs.h"
+#include "ops/structs.h"
 #include "ops/window.h"
 
 #include <inttypes.h>

@@ -46,6 +46,7 @@ static an_along embedding_along(const an_along_question *q) {
 const an_op an_op_embedding = {
     .name = "embedding",
     .torch = "F.embedding({0}, {1})",
+    .onnx = "Gather({1}, {0})",
     .inputs_min = 2,
     .inputs_max = 2,
     .outputs = 1,

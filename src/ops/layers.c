@@ -6,7 +6,7 @@
 #include "ops/layers.h"
 
 #include "base/guard.h"
-#include "base/structs.h"
+#include "ops/structs.h"
 
 static const an_start ones = {AN_INITIALIZER_CONSTANT, 1}, zeros = {AN_INITIALIZER_CONSTANT, 0};
 

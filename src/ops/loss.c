@@ -9,12 +9,12 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "kernels/loss/loss.h"
 #include "ops/common.h"
 #include "ops/fuse.h"
 #include "ops/norm.h"
 #include "ops/sink.h"
+#include "ops/structs.h"
 
 /* flops of an element, for the cost pass */
 enum { CHEAP = 4, SMOOTH = 40 };

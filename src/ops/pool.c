@@ -3,7 +3,7 @@
  * max_pool_diff looks for the maximum again instead of keeping where it was: src is there anyway where a convolution
  * made it, and an index is as large as an activation.
  */
-#include "base/structs.h"
+#include "ops/structs.h"
 #include "ops/window.h"
 
 #include <inttypes.h>

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "kernels/rotary/rotary.h"
+#include "ops/structs.h"
 
 enum { SRC, POSITION, INPUTS };
 enum { FLOPS = 3 }; /* of an element: two products and a sum */

@@ -39,6 +39,7 @@ GRAD_OP(sigmoid, DST)
 GRAD_OP(tanh, DST)
 GRAD_OP(sqrt, DST)
 GRAD_OP(softplus, SRC)
+GRAD_OP(mish, SRC)
 GRAD_OP(abs, SRC)
 
 #define GRAD_BUILD(name, value)                                                                        \
@@ -53,11 +54,12 @@ GRAD_BUILD(sin, an_multiply(g, diff_dst[0], an_cos(g, SRC)))
 GRAD_BUILD(cos, an_negate(g, an_multiply(g, diff_dst[0], an_sin(g, SRC))))
 GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->attributes)->factor))
 
-#define UNARY(op, op_cost, torch_text, onnx_name)               \
+#define UNARY(op, op_cost, torch_text, onnx_text)               \
+    AN_DECLARE_KERNELS(op);                                     \
     const an_op an_op_##op = {                                  \
         .name = #op,                                            \
         .torch = torch_text,                                    \
-        .onnx = onnx_name,                                      \
+        .onnx = onnx_text,                                      \
         .inputs_min = 1,                                        \
         .inputs_max = 1,                                        \
         .outputs = 1,                                           \
@@ -77,6 +79,7 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
     }
 
 #define UNARY_DIFF(op, op_cost)        \
+    AN_DECLARE_KERNELS(op);            \
     const an_op an_op_##op = {         \
         .name = #op,                   \
         .inputs_min = 2,               \
@@ -94,13 +97,14 @@ GRAD_BUILD(scale, an_scale(g, diff_dst[0], ((const an_scale_attributes *)node->a
 UNARY(relu, cheap_cost, "torch.relu({0})", "Relu")
 UNARY(gelu, smooth_cost, "F.gelu({0})", NULL)
 UNARY(gelu_tanh, smooth_cost, "F.gelu({0}, approximate=\"tanh\")", NULL)
-UNARY(silu, smooth_cost, "F.silu({0})", NULL)
+UNARY(silu, smooth_cost, "F.silu({0})", "Mul(Sigmoid({0}), {0})")
 UNARY(sigmoid, smooth_cost, "torch.sigmoid({0})", "Sigmoid")
 UNARY(tanh, smooth_cost, "torch.tanh({0})", "Tanh")
 UNARY(exp, smooth_cost, "torch.exp({0})", "Exp")
 UNARY(log, smooth_cost, "torch.log({0})", "Log")
 UNARY(sqrt, cheap_cost, "torch.sqrt({0})", "Sqrt")
 UNARY(softplus, smooth_cost, "F.softplus({0}, threshold=200)", "Softplus")
+UNARY(mish, smooth_cost, "F.mish({0})", "Mul({0}, Tanh(Softplus({0})))")
 UNARY(sin, smooth_cost, "torch.sin({0})", "Sin")
 UNARY(cos, smooth_cost, "torch.cos({0})", "Cos")
 UNARY(abs, cheap_cost, "torch.abs({0})", "Abs")
@@ -112,6 +116,7 @@ UNARY_DIFF(sigmoid_diff, cheap_cost)
 UNARY_DIFF(tanh_diff, cheap_cost)
 UNARY_DIFF(sqrt_diff, cheap_cost)
 UNARY_DIFF(softplus_diff, smooth_diff_cost)
+UNARY_DIFF(mish_diff, smooth_diff_cost)
 UNARY_DIFF(abs_diff, cheap_cost)
 
 static an_value scale_simplify(an_graph *g, const an_node *node) {
@@ -123,6 +128,7 @@ static const an_attribute scale_attributes[] = {AN_ATTRIBUTE(an_scale_attributes
 const an_op an_op_scale = {
     .name = "scale",
     .torch = "{0} * {factor}",
+    .onnx = "Mul({0}, {factor})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,
@@ -174,6 +180,7 @@ static void clamp_grad(an_graph *g, const an_node *node, const an_value *diff_ds
 const an_op an_op_clamp = {
     .name = "clamp",
     .torch = "torch.clamp({0}, {low}, {high})",
+    .onnx = "Clip({0}, {low}, {high})",
     .inputs_min = 1,
     .inputs_max = 1,
     .outputs = 1,

@@ -12,7 +12,6 @@
 
 #include "base/guard.h"
 #include "base/pattern.h"
-#include "base/structs.h"
 #include "base/text/nearest.h"
 #include "base/word.h"
 #include "ir/adapter.h"
@@ -22,6 +21,7 @@
 #include "ops/source.h"
 #include "pass/frozen.h"
 #include "pass/lora_config.h"
+#include "pass/structs.h"
 
 enum { MATCH_STEPS = 100000 }; /* a pattern that needs more is refused instead of being waited for */
 

@@ -7,7 +7,7 @@
 #ifndef AN_PASS_SHARD_H
 #define AN_PASS_SHARD_H
 
-#include "base/context.h"
+#include "base/exchange.h"
 #include "base/page_range.h"
 #include "pass/pass.h"
 #include "pass/units.h"

@@ -10,12 +10,13 @@
 #include "anneal/generate.h"
 #include "base/guard.h"
 #include "base/integer.h"
-#include "base/structs.h"
+#include "exec/context.h"
 #include "ir/registry.h"
 #include "pass/decoding.h"
 #include "pass/frozen.h"
 #include "predict/predictor.h"
 #include "predict/sampler.h"
+#include "predict/structs.h"
 #include "train/trainer.h"
 
 typedef struct {
@@ -203,7 +204,7 @@ static an_status make(an_generator **generator, an_context *ctx, const an_predic
     own.allocator = &ctx->allocator;
     own.device = ctx->device;
     own.threads = options->threads ? options->threads : an_context_threads(ctx);
-    status = an_context_create(&g->ctx, &own);
+    status = an_context_make(&g->ctx, &own);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s", an_last_error(NULL));
     an_registry_share(g->ctx, ctx);
     status = fill(g, &model, options);

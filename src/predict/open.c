@@ -5,14 +5,14 @@
 #include "anneal/pretrained.h"
 #include "base/files/file.h"
 #include "base/guard.h"
-#include "base/structs.h"
 #include "exec/plan.h"
+#include "formats/gguf.h"
+#include "interchange/load_model.h"
 #include "predict/predictor.h"
+#include "predict/structs.h"
 #include "store/chosen_weights.h"
-#include "store/gguf.h"
 #include "store/inspect.h"
 #include "store/load.h"
-#include "train/adapter.h"
 
 /* ---- sizes ---- */
 

@@ -14,9 +14,10 @@
 #include "base/guard.h"
 #include "base/integer.h"
 #include "base/parallel.h"
-#include "base/structs.h"
+#include "exec/context.h"
 #include "ops/sink.h"
 #include "ops/source.h"
+#include "predict/structs.h"
 #include "train/trainer.h"
 
 /* Flops of a sample that is little work (0.2 ms or so), of a call that is worth a team, and the samples of a part. */
@@ -135,7 +136,7 @@ static an_status fill_lane(an_predictor *p, int index, const an_predictor_model 
         own.allocator = &ctx->allocator;
         own.device = ctx->device;
         l->ctx = NULL;
-        status = an_context_create(&l->ctx, &own);
+        status = an_context_make(&l->ctx, &own);
         if (status != AN_OK) return AN_ERROR(ctx, status, "%s", an_last_error(NULL));
         an_registry_share(l->ctx, ctx);
     }
@@ -189,10 +190,10 @@ static an_status make_contexts(an_predictor *p, an_context *ctx, double work, in
     p->part_most = parts && p->most > PART_SAMPLES ? PART_SAMPLES : p->most;
     p->lane_count = team ? threads : 1;
     p->team_least = (int64_t)(team_work / work) + 1;
-    an_status status = an_context_create(&p->ctx, &own);
+    an_status status = an_context_make(&p->ctx, &own);
     if (status == AN_OK) an_registry_share(p->ctx, ctx);
     own.threads = threads;
-    if (status == AN_OK && team) status = an_context_create(&p->team, &own);
+    if (status == AN_OK && team) status = an_context_make(&p->team, &own);
     return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(NULL));
 }
 
@@ -218,7 +219,7 @@ fail:
 }
 
 void an_predictor_model_of(an_predictor_model *model, const an_trainer *trainer, const char *text) {
-    const an_feed *feed = &trainer->feed;
+    const an_feed *feed = &trainer->samples.feed;
     *model = (an_predictor_model){.graph = text,
                                   .batch = feed->batch,
                                   .symbol_count = feed->symbol_count,
@@ -284,7 +285,7 @@ an_status an_params_take_from(an_params *to, const an_trainer *trainer) {
     an_context *ctx = trainer->ctx;
     const an_device *device = to->device;
     if (!from) return AN_ERROR(ctx, AN_ERR_STATE, "this trainer was opened only for its plan and has no weights");
-    const void *weights = trainer->shows_average ? an_params_average(from) : from->masters;
+    const void *weights = trainer->evaluator.shows_average ? an_params_average(from) : from->masters;
     const an_page_range pages = {0, from->sizes.trainable_elements / AN_PAGE};
     const struct {
         void *to;

@@ -1,8 +1,8 @@
 #include "predict/ranges.h"
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "predict/predictor.h"
+#include "predict/structs.h"
 #include "train/normalize.h"
 
 static const an_stored *find(const an_params *params, int state) {

@@ -4,8 +4,8 @@
 
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "formats/weights.h"
 #include "pretrained/family.h"
-#include "store/weights.h"
 
 enum { AN_WORD = 48, AN_MOST_ARCHITECTURES = 8 }; /* bytes of a word */
 
@@ -42,6 +42,11 @@ an_status an_description_read_gguf(an_description *d, an_context *ctx, const cha
 /* What both begin with. */
 an_status an_description_begin(an_description *d, an_context *ctx, const char *path);
 void an_description_destroy(an_description *d);
+
+/* It belongs to the opened model. */
+const an_description *an_pretrained_description(const an_pretrained *pretrained);
+/* The same for an export, which states in it what a run has changed. */
+an_description *an_pretrained_description_changed(an_pretrained *pretrained);
 
 /* Refuses what no model here can do, by the names of the keys. */
 an_status an_description_check(const an_description *d);

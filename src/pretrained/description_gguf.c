@@ -4,8 +4,8 @@
 
 #include "base/elementary/elementary.h"
 #include "base/status.h"
+#include "formats/gguf_keys.h"
 #include "pretrained/description.h"
-#include "store/gguf_keys.h"
 
 /* ---- keys ---- */
 

@@ -1,5 +1,6 @@
-/* Facts about a language model. Its graph has them, whatever built it (train/model_facts.h), and so do the files that
- * publish it: config.json and the keys of GGUF. So a model can be built of what a file says, or compared with it. */
+/* Facts about a language model. Its graph has them, whatever built it (interchange/model_facts.h), and so do the files
+ * that publish it: config.json and the keys of GGUF. So a model can be built of what a file says, or compared with
+ * it. */
 #ifndef AN_PRETRAINED_FACTS_H
 #define AN_PRETRAINED_FACTS_H
 

@@ -29,6 +29,17 @@ typedef struct an_family_name {
 #define AN_FAMILY_NAMES_END \
     { NULL, NULL, false }
 
+/* Layers that lie in one tensor of the files, one behind the other. Names are patterns as those above. */
+typedef struct an_family_joint {
+    const char *tensor, *layers[3]; /* NULL after the last */
+} an_family_joint;
+#define AN_FAMILY_JOINTS_END \
+    {                        \
+        NULL, {              \
+            NULL             \
+        }                    \
+    }
+
 typedef struct an_family {
     const char *name; /* model_type of config.json */
     const char *gguf; /* general.architecture; NULL: GGUF has no name of its own for it */
@@ -36,6 +47,7 @@ typedef struct an_family {
     const char *architectures[8]; /* of config.json */
     const an_family_key *keys;
     const an_family_name *names;
+    const an_family_joint *joints; /* NULL: every layer has a tensor of its own */
     /* The table of tokens, which every model of the family has and no other model but those of relatives; and whether a
      * model with this table, of which these facts are known and not 0, is of this family. NULL: if no relative's is. */
     const char *table;

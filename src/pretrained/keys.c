@@ -47,7 +47,7 @@ const an_key_row an_key_rows[AN_KEY_ROWS] = {
     [AN_ROW_LABELS] = {"num_labels", false, AN_KEY_COUNT, AN_FACTS},
     [AN_ROW_OFF] = {"scale_attn_by_inverse_layer_idx", false, AN_KEY_OFF, AN_FACTS},
     {"quantization_config", false, AN_KEY_OFF, AN_FACTS},
-    {"auto_map", false, AN_KEY_OFF, AN_FACTS}, /* the folder brings code of its own */
+    [AN_ROW_AUTO_MAP] = {"auto_map", false, AN_KEY_OFF, AN_FACTS}, /* the folder brings code of its own */
     {"pruned_heads", false, AN_KEY_OFF, AN_FACTS},
     {"is_encoder_decoder", false, AN_KEY_OFF, AN_FACTS},
     {"add_cross_attention", false, AN_KEY_OFF, AN_FACTS},
@@ -92,6 +92,8 @@ bool an_key_is_harmless(const char *key) {
         "cross_attention_hidden_size",
         /* only rounding differs, or the size that another key says */
         "reorder_and_upcast_attn", "n_ctx",
+        /* read with a scaling of rotary positions only, which says it too, or is refused */
+        "original_max_position_embeddings",
         /* training: anneal's own config says them */
         "attn_pdrop", "embd_pdrop", "resid_pdrop", "attention_dropout", "hidden_dropout", "hidden_dropout_prob",
         "attention_probs_dropout_prob", "classifier_dropout", "initializer_range",

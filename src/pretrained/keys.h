@@ -67,6 +67,7 @@ enum {
     AN_ROW_IS_DECODER,
     AN_ROW_LABELS,
     AN_ROW_OFF, /* from here on: AN_KEY_OFF */
+    AN_ROW_AUTO_MAP = AN_ROW_OFF + 2,
     AN_KEY_ROWS = AN_ROW_OFF + 6
 };
 extern const an_key_row an_key_rows[AN_KEY_ROWS];

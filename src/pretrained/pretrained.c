@@ -6,11 +6,10 @@
 
 #include "base/files/file.h"
 #include "base/guard.h"
-#include "base/structs.h"
+#include "formats/gguf.h"
 #include "ir/published.h"
 #include "pretrained/description.h"
-#include "pretrained/publish.h"
-#include "store/gguf.h"
+#include "pretrained/structs.h"
 
 struct an_pretrained {
     an_context *ctx;

@@ -8,10 +8,9 @@
 #include "base/files/reader.h"
 #include "base/guard.h"
 #include "base/status.h"
-#include "base/structs.h"
+#include "formats/gguf_keys.h"
 #include "pretrained/description.h"
-#include "pretrained/publish.h"
-#include "store/gguf_keys.h"
+#include "pretrained/structs.h"
 
 enum {
     MOST_BYTES = 1 << 20, /* of the file */

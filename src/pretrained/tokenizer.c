@@ -5,7 +5,7 @@
 
 #include "anneal/pretrained.h"
 #include "base/guard.h"
-#include "store/gguf_keys.h"
+#include "formats/gguf_keys.h"
 
 /* What the keys say, until the tokenizer has copied it. */
 typedef struct {

@@ -7,15 +7,14 @@
 #include "base/integer.h"
 #include "base/status.h"
 #include "base/word.h"
+#include "formats/gguf_keys.h"
 #include "pretrained/description.h"
-#include "store/gguf_keys.h"
-
-enum { NAME = 256 };
+#include "pretrained/names.h"
 
 typedef struct {
     int64_t index; /* in the file */
     int64_t half;  /* of a head's rows, which lie as pairs; 0: rows are in order */
-    char name[NAME];
+    char name[AN_LAYER_NAME];
 } renamed;
 
 typedef struct {
@@ -26,40 +25,14 @@ typedef struct {
 
 /* ---- names ---- */
 
-/* Whether `name` is `pattern` with a number for '#'; the number's digits, and the rest behind the pattern. */
-static bool matches(const char *pattern, const char *name, const char **digits, int *count, const char **rest) {
-    *digits = "";
-    *count = 0;
-    for (; *pattern; pattern++) {
-        if (*pattern != '#') {
-            if (*pattern != *name++) return false;
-            continue;
-        }
-        *digits = name;
-        while (*name >= '0' && *name <= '9') name++;
-        *count = (int)(name - *digits);
-        if (*count == 0 || *count > 9) return false;
-    }
-    *rest = name;
-    return !strcmp(name, ".weight") || !strcmp(name, ".bias");
-}
-
 /* false: the tensor is no weight of the model. A name that the family does not have stays. */
 static bool rename_tensor(const an_family *family, const char *name, renamed *to) {
-    const char *digits, *rest;
-    int count;
     to->half = 0;
-    snprintf(to->name, NAME, "%s", name);
+    snprintf(to->name, sizeof to->name, "%s", name);
     for (const an_family_name *n = family->names; n->gguf; n++) {
-        if (!matches(n->gguf, name, &digits, &count, &rest)) continue;
-        if (!n->ours) return false;
-        const char *mark = strchr(n->ours, '#');
-        if (mark)
-            snprintf(to->name, NAME, "%.*s%.*s%s%s", (int)(mark - n->ours), n->ours, count, digits, mark + 1, rest);
-        else
-            snprintf(to->name, NAME, "%s%s", n->ours, rest);
+        if (!an_layer_rename(n->gguf, n->ours, name, to->name)) continue;
         to->half = n->turns;
-        return true;
+        return n->ours != NULL;
     }
     return true;
 }
@@ -133,7 +106,7 @@ static an_status map_tensors(mapping *m, const an_description *d, const char *pa
         an_safetensor tensor;
         renamed *r = &m->tensors[m->count];
         AN_TRY_RETURN(m->file.get(&m->file, i, &tensor));
-        if (strlen(tensor.name) >= NAME || !rename_tensor(d->family, tensor.name, r)) continue;
+        if (strlen(tensor.name) >= AN_LAYER_NAME || !rename_tensor(d->family, tensor.name, r)) continue;
         r->index = i;
         if (r->half) r->half = head_size / 2;
         if (r->half && (head_size % 2 != 0 || tensor.ndims < 1 || tensor.ndims > 2 || tensor.dims[0] % head_size != 0))

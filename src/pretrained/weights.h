@@ -2,7 +2,7 @@
 #ifndef AN_PRETRAINED_WEIGHTS_H
 #define AN_PRETRAINED_WEIGHTS_H
 
-#include "store/weights.h"
+#include "formats/weights.h"
 
 /* Takes over weights of a GGUF file. If the file does not say what it is, or is of no family that we
  * have, they stay as they are. */

@@ -5,7 +5,7 @@
 
 #include "base/files/file.h"
 #include "base/guard.h"
-#include "base/structs.h"
+#include "config/structs.h"
 #include "run/origin.h"
 #include "run/resume.h"
 #include "run/saver.h"

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/system/limits.h"
 #include "run/disk_room.h"
 #include "run/run.h"
 #include "store/layout.h"
@@ -26,7 +26,7 @@ typedef struct {
 static an_status measure(const an_trainer *t, need *n) {
     an_context *ctx = t->ctx;
     an_save_layout *layout;
-    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, an_params_kept(t->params), t->writers));
+    AN_TRY_RETURN(an_save_layout_create(&layout, ctx, t->graph, an_params_kept(t->params), t->saving.writers));
     for (size_t i = 0; i < layout->file_count; i++) {
         const int64_t bytes = (int64_t)layout->files[i].bytes;
         n->bytes += bytes;
@@ -53,9 +53,9 @@ static an_status count_present(const an_trainer *t, int64_t *present) {
 static int64_t saves_left(const an_trainer *t, const an_interval *every) {
     const int64_t left = t->steps - t->next;
     if (every->steps > 0) return left / every->steps + (left % every->steps > 0);
-    if (every->epochs > 0 && !t->streams && left > 0) {
+    if (every->epochs > 0 && !t->samples.streams && left > 0) {
         const int64_t epochs =
-            an_batches_at(&t->batches, t->steps - 1).epoch - an_batches_at(&t->batches, t->next).epoch;
+            an_batches_at(&t->samples.batches, t->steps - 1).epoch - an_batches_at(&t->samples.batches, t->next).epoch;
         const double saves = 1 + (double)epochs / every->epochs;
         return saves < (double)left ? (int64_t)saves : left;
     }
@@ -72,7 +72,7 @@ static void count(const an_trainer *t, int64_t present, need *n) {
     const int64_t kept = h->keep_last == 0 ? 1 : h->keep_last < saves ? h->keep_last + 1 : saves;
     n->certain = kept > present ? kept - present : saves > 0;
     n->possible = h->keep_last == 0 ? saves : !is_timed ? kept : h->keep_last < left ? h->keep_last + 1 : left;
-    if (!an_interval_is_off(&h->every) && t->evaluation) n->possible++;
+    if (!an_interval_is_off(&h->every) && t->evaluator.data) n->possible++;
     if (!an_interval_is_off(&h->keep_every)) n->possible += saves_left(t, &h->keep_every);
     n->possible = n->possible - present > n->certain ? n->possible - present : n->certain;
 }

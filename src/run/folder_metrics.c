@@ -7,13 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/guard.h"
-#include "base/structs.h"
+#include "base/system/clock.h"
 #include "base/text/json.h"
 #include "run/folder.h"
 #include "run/run.h"
-#include "train/metrics.h"
+#include "step/structs.h"
+#include "train/evaluation/metrics.h"
+#include "train/structs.h"
 
 enum { NAME_BYTES = 256, NOTE_BYTES = 1024 };
 
@@ -30,7 +31,7 @@ static int64_t step_of(const char *line) {
 static bool is_before(const an_trainer *t, const char *line) {
     const int64_t step = step_of(line);
     if (step < 0 || step > t->next) return false;
-    return step < t->next || t->progress.evaluated == t->next || !strstr(line, "\"val_");
+    return step < t->next || t->record.progress.evaluated == t->next || !strstr(line, "\"val_");
 }
 
 /* The lines of earlier launches up to where the run stands, in a new file that takes the old one's place: a process
@@ -117,11 +118,11 @@ static bool is_due(const an_folder *f, const an_step_metrics *metrics) {
     const an_interval *every = &f->trainer->run->log.every;
     const int64_t step = metrics->step;
     if (metrics->ends_epoch && every->steps > 0 &&
-        an_batches_at(&f->trainer->batches, step - 1).epoch_step + 1 >= every->steps)
+        an_batches_at(&f->trainer->samples.batches, step - 1).epoch_step + 1 >= every->steps)
         return true;
     if (every->seconds > 0) return step == f->trainer->steps || an_clock_seconds() - f->logged >= every->seconds;
     if (an_interval_is_off(every)) return false;
-    return step == 1 || step == f->trainer->steps || an_interval_ends(every, &f->trainer->batches, step);
+    return step == 1 || step == f->trainer->steps || an_interval_ends(every, &f->trainer->samples.batches, step);
 }
 
 an_status an_folder_step(an_folder *folder, const an_step_metrics *given, bool *logged) {
@@ -149,7 +150,7 @@ an_status an_folder_step(an_folder *folder, const an_step_metrics *given, bool *
     an_json_write_object(&json, NULL);
     an_json_write_integer(&json, "step", metrics->step);
     if (metrics->epoch > 0) an_json_write_integer(&json, "epoch", metrics->epoch);
-    an_progress *p = &f->trainer->progress;
+    an_progress *p = &f->trainer->record.progress;
     const struct {
         const char *name;
         double value;
@@ -212,7 +213,7 @@ an_status an_folder_evaluation(an_folder *folder, int64_t step, const an_evaluat
     an_json_writer json = an_text_json(&text, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
     an_json_write_integer(&json, "step", step);
-    AN_TRY(an_folder_add_evaluation(f, &json, step, evaluation, &f->trainer->measured, true));
+    AN_TRY(an_folder_add_evaluation(f, &json, step, evaluation, &f->trainer->evaluator.measured, true));
     an_json_write_finish(&json);
     AN_TRY(add_line(f, &text));
     f->since += evaluation->seconds;

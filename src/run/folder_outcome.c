@@ -3,14 +3,14 @@
 #include <string.h>
 
 #include "anneal/ranks.h"
-#include "base/clock.h"
 #include "base/guard.h"
 #include "base/isa.h"
-#include "base/structs.h"
+#include "base/system/clock.h"
 #include "base/text/json.h"
 #include "run/folder.h"
 #include "run/origin.h"
 #include "run/run.h"
+#include "run/structs.h"
 #include "store/launch.h"
 #include "train/kernel_fingerprint.h"
 
@@ -62,7 +62,7 @@ static an_status summarize(an_folder *f, const an_run_outcome *outcome, const ha
     an_json_write_object(json, NULL);
     an_json_write_integer(json, "steps", outcome->steps);
     an_json_write_object(json, "metrics");
-    const an_progress *p = &f->trainer->progress;
+    const an_progress *p = &f->trainer->record.progress;
     if (p->last.step) an_json_write_real(json, "loss", p->last.loss);
     if (p->evaluation.samples)
         AN_TRY_RETURN(an_folder_add_evaluation(f, json, outcome->steps, &p->evaluation, &p->own, false));
@@ -156,7 +156,7 @@ static an_status finish(an_folder *folder, const an_run_outcome *outcome) {
     an_context *ctx = folder->ctx;
     an_run_outcome own;
     hashes made;
-    if (folder->is_silent && !folder->trainer->shards) return AN_OK;
+    if (folder->is_silent && !folder->trainer->division.shards) return AN_OK;
     AN_TRY_RETURN(an_trainer_weights_hash(folder->trainer, made.weights));
     AN_TRY_RETURN(an_trainer_state_hash(folder->trainer, made.state));
     if (folder->is_silent) return AN_OK;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "anneal/run.h"
-#include "base/clock.h"
 #include "base/guard.h"
+#include "base/system/clock.h"
 #include "config/config.h"
 
 /* Seconds that a run keeps free at the end of its job: for the step that is running and the checkpoint after it. */

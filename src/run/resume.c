@@ -8,17 +8,17 @@
 #include "base/guard.h"
 #include "base/integer.h"
 #include "base/parallel.h"
-#include "base/structs.h"
 #include "config/compare.h"
-#include "data/encoding.h"
+#include "config/structs.h"
+#include "data/tables/encoding.h"
 #include "exec/plan.h"
 #include "ir/kernel_name.h"
 #include "run/origin.h"
 #include "step/schedule.h"
 #include "store/read.h"
 #include "store/share.h"
-#include "train/metrics.h"
-#include "train/own_metrics.h"
+#include "train/evaluation/metrics.h"
+#include "train/evaluation/own_metrics.h"
 
 /* ---- the config ---- */
 
@@ -312,12 +312,12 @@ static an_status check_bits(an_resume *r, an_trainer *t) {
                     rows[i].what, rows[i].now, rows[i].then);
         r->has_new_bits = true;
     }
-    t->bits_since = r->has_new_bits ? r->manifest->step : then->since;
+    t->record.bits_since = r->has_new_bits ? r->manifest->step : then->since;
     return r->notes.status;
 }
 
 static an_status check_data(const an_resume *r, const an_trainer *t) {
-    if (!memcmp(r->manifest->data, t->fingerprint, sizeof t->fingerprint)) return AN_OK;
+    if (!memcmp(r->manifest->data, t->record.fingerprint, sizeof t->record.fingerprint)) return AN_OK;
     return AN_ERROR(r->ctx, AN_ERR_ARGUMENT,
                     "%s: the data is not the data that this run was trained on: the number of samples differs, or the "
                     "first, middle or last sample does, or a table has other names of classes or categories. Use the "
@@ -328,13 +328,13 @@ static an_status check_data(const an_resume *r, const an_trainer *t) {
 /* Metrics of classes belong to the state's hash where a run has them. */
 static void say_details(an_resume *r, const an_trainer *t) {
     const an_evaluation *e = &r->manifest->progress.evaluation;
-    if (e->counts_classes != (t->details.classes > 0))
+    if (e->counts_classes != (t->evaluator.details.classes > 0))
         an_text_add(&r->notes, "precision, recall and F1 are %s: state_hash will not be that of an uninterrupted run\n",
                     e->counts_classes ? "no longer computed" : "computed from now on");
     if (r->manifest->progress.chains_right != an_metrics_chain_right(t))
         an_text_add(&r->notes, "val_accuracy is %s of state_hash, which will not be that of an uninterrupted run\n",
                     an_metrics_chain_right(t) ? "part" : "no longer part");
-    if (e->scores_classes != t->keeps_scores)
+    if (e->scores_classes != t->evaluator.keeps_scores)
         an_text_add(&r->notes, "val_auc is %s: state_hash will not be that of an uninterrupted run\n",
                     e->scores_classes ? "no longer computed" : "computed from now on");
 }
@@ -343,15 +343,16 @@ static void say_details(an_resume *r, const an_trainer *t) {
 static an_status say_metrics(an_resume *r, const an_trainer *t) {
     const an_progress *p = &r->manifest->progress;
     if (p->evaluated >= 0) say_details(r, t);
-    bool same = p->own.count == t->own_metric_count;
+    bool same = p->own.count == t->evaluator.own_metric_count;
     for (int64_t i = 0; same && i < p->own.count; i++) same = an_own_metric_find(t, p->own.items[i].name) == i;
     if (same || p->evaluated < 0) return AN_OK;
     an_text_add(&r->notes, "the program's own metrics were");
     for (int64_t i = 0; i < p->own.count; i++) an_text_add(&r->notes, " %s", p->own.items[i].name);
     an_text_add(&r->notes, "%s, and now are", p->own.count ? "" : " none");
-    for (int i = 0; i < t->own_metric_count; i++) an_text_add(&r->notes, " %s", an_own_metric_at(t, i)->reported);
+    for (int i = 0; i < t->evaluator.own_metric_count; i++)
+        an_text_add(&r->notes, " %s", an_own_metric_at(t, i)->reported);
     an_text_add(&r->notes, "%s: state_hash will not be that of an uninterrupted run\n",
-                t->own_metric_count ? "" : " none");
+                t->evaluator.own_metric_count ? "" : " none");
     return r->notes.status;
 }
 
@@ -383,7 +384,7 @@ static an_status check_apply(an_resume *r, an_trainer *t) {
 /* The numbers of a model mean what its table said. Other data is no other run: there is a new one. */
 static an_status check_restart(an_resume *r, an_trainer *t) {
     an_context *ctx = r->ctx;
-    const an_encoding *now = t->training ? an_dataset_encoding(t->training) : NULL;
+    const an_encoding *now = t->samples.data ? an_dataset_encoding(t->samples.data) : NULL;
     if (now && an_encoding_is_plain(now)) now = NULL;
     if (now && r->encoding ? !an_encoding_agrees(now, r->encoding) : now || r->encoding)
         return AN_ERROR(
@@ -395,7 +396,7 @@ static an_status check_restart(an_resume *r, an_trainer *t) {
     AN_TRY_RETURN(an_load_check_base(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_average(t, r->manifest, r->path));
-    if (memcmp(r->manifest->data, t->fingerprint, sizeof t->fingerprint) != 0)
+    if (memcmp(r->manifest->data, t->record.fingerprint, sizeof t->record.fingerprint) != 0)
         an_text_add(&r->notes, "the data is not that of the checkpoint\n");
     return r->notes.status;
 }
@@ -423,7 +424,7 @@ an_status an_resume_apply(an_resume *resume, an_trainer *trainer) {
     AN_TRY_RETURN(r->restarts ? an_load_restart(t, r->manifest, r->path) : an_load(t, r->manifest, r->path));
     if (!r->restarts && is_own(t, r->path)) {
         t->run->saved = t->next;
-        t->run->saved_chain = t->chain[0];
+        t->run->saved_chain = t->record.chain[0];
     }
     AN_TRY_RETURN(an_ranks_agree(ctx, keep_notes(r, t)));
     r->root = NULL; /* the config is what the run has */

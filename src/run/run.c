@@ -2,14 +2,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/context.h"
 #include "base/guard.h"
-#include "base/structs.h"
+#include "base/system/clock.h"
 #include "run/disk_room.h"
 #include "run/run.h"
+#include "run/structs.h"
 #include "store/launch.h"
-#include "train/metrics.h"
+#include "train/evaluation/metrics.h"
 #include "train/trainer.h"
 
 /* ---- the best ---- */
@@ -107,7 +107,7 @@ static void look_for_request(an_trainer *t) {
     if (t->rank > 0 || !run->folder || run->generation == 0 || now - run->looked < interval) return;
     run->looked = now;
     const int requests = an_launch_requests(run->folder, run->generation);
-    if (requests > run->requests) t->stop = true;
+    if (requests > run->requests) t->request.stop = true;
     run->requests = requests;
 }
 
@@ -118,7 +118,7 @@ static an_run_facts look_here(const running *r) {
     look_for_request(r->trainer);
     return (an_run_facts){.spent = an_clock_seconds() - r->begin,
                           .reserve = r->step_seconds + run->report.copy_seconds + run->report.seconds,
-                          .stop = r->trainer->stop,
+                          .stop = r->trainer->request.stop,
                           .saving = an_run_saving(r->trainer)};
 }
 
@@ -140,15 +140,15 @@ static an_status take_step(running *r) {
         AN_HOST(status = c->before_step(c->user, t, t->next + 1));
         if (status != AN_OK) status = callback_failed(r, status, "before_step");
     }
-    t->facts = look_here(r);
+    t->record.facts = look_here(r);
     AN_TRY_RETURN(an_trainer_step_or_fail(t, status, NULL)); /* its second record carries the facts */
     if (c->after_step) AN_HOST(status = c->after_step(c->user, t));
     if (status != AN_OK) fail_later(r, callback_failed(r, status, "after_step"));
     const double took = an_clock_seconds() - begin;
-    t->progress.seconds += took;
+    t->record.progress.seconds += took;
     if (took > r->step_seconds) r->step_seconds = took;
-    if (t->ranks == 1) t->facts = look_here(r); /* alone, it is asked at once */
-    r->facts = t->facts;
+    if (t->ranks == 1) t->record.facts = look_here(r); /* alone, it is asked at once */
+    r->facts = t->record.facts;
     return AN_OK;
 }
 
@@ -158,7 +158,7 @@ static an_status take_step(running *r) {
 static void chain_evaluation(an_trainer *t) {
     double values[AN_MOST_METRICS];
     const int count = an_metrics_chained(t, values);
-    t->progress.chains_right = an_metrics_chain_right(t);
+    t->record.progress.chains_right = an_metrics_chain_right(t);
     an_trainer_chain(t, values, count);
 }
 
@@ -167,17 +167,17 @@ static void chain_evaluation(an_trainer *t) {
 static bool is_evaluation_due(const running *r) {
     const an_trainer *t = r->trainer;
     const an_interval every = {r->options.evaluate_every, r->options.evaluate_epochs, r->options.evaluate_seconds};
-    if (!t->evaluation || t->progress.evaluated == t->next || r->facts.stop) return false;
+    if (!t->evaluator.data || t->record.progress.evaluated == t->next || r->facts.stop) return false;
     if (t->next == 0) return r->options.evaluate_at_start;
     if (t->next == t->steps) return true;
     if (every.seconds > 0) return r->facts.spent - r->evaluated >= every.seconds;
-    return an_interval_ends(&every, &t->batches, t->next);
+    return an_interval_ends(&every, &t->samples.batches, t->next);
 }
 
 static an_status evaluate(running *r) {
     an_trainer *t = r->trainer;
     an_context *ctx = t->ctx;
-    an_progress *p = &t->progress;
+    an_progress *p = &t->record.progress;
     const an_run_callbacks *c = &r->callbacks;
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
@@ -185,7 +185,7 @@ static an_status evaluate(running *r) {
     AN_TRY_RETURN(an_evaluate_until(t, &evaluation, &stopped));
     if (stopped) return AN_OK;
     p->evaluation = evaluation;
-    p->own = t->measured;
+    p->own = t->evaluator.measured;
     p->evaluated = t->next;
     chain_evaluation(t);
     const bool best = record_beat(&r->best, p, 0);
@@ -214,7 +214,7 @@ static an_status tell_save(running *r, an_status status) {
 
 /* Whether the run as it stands is the best so far. */
 static bool is_best(const an_trainer *t) {
-    return t->progress.has_best && t->progress.best_step == t->next;
+    return t->record.progress.has_best && t->record.progress.best_step == t->next;
 }
 
 /* Whether a save belongs to where the run stands. */
@@ -224,7 +224,7 @@ static bool is_save_due(const running *r) {
     if (!r->saves || an_interval_is_off(every) || an_run_has(t) || r->facts.stop) return false;
     if (is_best(t)) return true;
     if (every->seconds > 0) return r->facts.spent - r->saved >= every->seconds;
-    return an_interval_ends(every, &t->batches, t->next);
+    return an_interval_ends(every, &t->samples.batches, t->next);
 }
 
 static an_status wait_for_save(running *r) {
@@ -262,7 +262,7 @@ static an_status save_last(running *r) {
 static void tell_epoch(running *r) {
     an_trainer *t = r->trainer;
     const an_run_callbacks *c = &r->callbacks;
-    const an_step_metrics *last = &t->progress.last;
+    const an_step_metrics *last = &t->record.progress.last;
     if (!c->after_epoch || !last->ends_epoch || r->told_epoch == last->epoch) return;
     r->told_epoch = last->epoch;
     an_status status;
@@ -303,13 +303,13 @@ static bool is_time_over(const running *r) {
 
 static bool goes_on(const running *r) {
     const an_trainer *t = r->trainer;
-    return t->next < t->steps && !r->facts.stop && t->progress.without < r->patience;
+    return t->next < t->steps && !r->facts.stop && t->record.progress.without < r->patience;
 }
 
 static an_run_end find_end(const running *r) {
     const an_trainer *t = r->trainer;
-    if (t->progress.without >= r->patience) return AN_RUN_STOPPED_EARLY;
-    if (t->next == t->steps && (!t->evaluation || t->progress.evaluated == t->next)) return AN_RUN_DONE;
+    if (t->record.progress.without >= r->patience) return AN_RUN_STOPPED_EARLY;
+    if (t->next == t->steps && (!t->evaluator.data || t->record.progress.evaluated == t->next)) return AN_RUN_DONE;
     return r->facts.stop ? AN_RUN_REQUESTED : AN_RUN_TIME;
 }
 
@@ -342,9 +342,9 @@ static an_status check_options(an_context *ctx, const an_trainer *t, const an_ru
     AN_CHECK(ctx, o->evaluate_epochs == 0 || (o->evaluate_every == 0 && o->evaluate_seconds == 0), AN_ERR_ARGUMENT,
              "evaluate_epochs is %g, evaluate_every %lld and evaluate_seconds %g: set only one of them",
              o->evaluate_epochs, (long long)o->evaluate_every, o->evaluate_seconds);
-    AN_CHECK(ctx, !t->streams || o->evaluate_epochs == 0, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, !t->samples.streams || o->evaluate_epochs == 0, AN_ERR_ARGUMENT,
              "evaluate_epochs is %g, but a stream has no epochs: set evaluate_every instead", o->evaluate_epochs);
-    AN_CHECK(ctx, t->evaluation || !o->early_stop, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, t->evaluator.data || !o->early_stop, AN_ERR_ARGUMENT,
              "early stopping needs evaluation data, but the trainer was created without it");
     AN_CHECK(ctx, !o->early_stop || o->evaluate_every > 0 || o->evaluate_epochs > 0 || o->evaluate_seconds > 0,
              AN_ERR_ARGUMENT, "early stopping needs evaluations during the run: set evaluate_every or evaluate_epochs");
@@ -391,7 +391,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     AN_NEED(trainer);
     an_trainer *t = trainer;
     an_context *ctx = t->ctx;
-    an_progress *p = &t->progress;
+    an_progress *p = &t->record.progress;
     an_run_end end = AN_RUN_DONE;
     AN_TRY_RETURN(an_context_check_process(ctx));
     running r = {.trainer = t,
@@ -405,7 +405,7 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
     r.saves = t->run->folder != NULL;
     fail_later(&r, prepare(&r, options, outcome));
     AN_TRY_RETURN(look(&r));
-    t->look_for_request = look_for_request;
+    t->request.poll = look_for_request;
     const an_status status = run_steps(&r, &end);
     if (status != AN_OK) rescue_save(&r);
     const an_run_outcome came = {.end = status == AN_OK ? end : AN_RUN_FAILED,
@@ -413,14 +413,14 @@ an_status an_trainer_run(an_trainer *trainer, const an_run_options *options, an_
                                  .best_step = p->has_best ? p->best_step : 0,
                                  .best_value = p->best_value,
                                  .reason = t->run->requests > 0 ? "anneal stop" : NULL};
-    t->stop = false;
-    t->look_for_request = NULL;
+    t->request.stop = false;
+    t->request.poll = NULL;
     if (outcome) an_run_outcome_write(ctx, outcome, &came); /* checked above, so that it leaves no error of its own */
     return status;
 }
 
 void an_trainer_request_stop(an_trainer *trainer) {
-    if (trainer) trainer->stop = true; /* a signal handler may be here: no message */
+    if (trainer) trainer->request.stop = true; /* a signal handler may be here: no message */
 }
 
 an_status an_save_report_get(const an_trainer *trainer, an_save_report *report) {

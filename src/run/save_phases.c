@@ -4,7 +4,7 @@
 
 #include "base/heartbeat.h"
 #include "base/span.h"
-#include "base/thread.h"
+#include "base/system/thread.h"
 #include "step/agree.h"
 
 enum { OVER, WHOLE, STAGE_BEGIN, STAGE_WRITE, STAGE_END, STAGE_DROP, BEGIN, WRITE, END, DROP };

@@ -8,11 +8,11 @@
 #include <xxhash.h>
 
 #include "anneal/ranks.h"
-#include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/isa.h"
 #include "base/span.h"
-#include "data/encoding.h"
+#include "base/system/clock.h"
+#include "data/tables/encoding.h"
 #include "run/origin.h"
 #include "store/stream.h"
 
@@ -58,7 +58,7 @@ static void find_best(an_saver *s) {
 static void mend_best(an_saver *s) {
     char text[AN_SAVE_NOTE];
     const an_note note = {text, sizeof text};
-    const an_progress *p = &s->trainer->progress;
+    const an_progress *p = &s->trainer->record.progress;
     for (size_t i = s->known_count; p->has_best && i-- > 0;) {
         const an_checkpoint_place *place = &s->known[i].place;
         if (place->step != p->best_step || s->known[i].kept) continue;
@@ -80,20 +80,20 @@ static an_status make_image(an_saver *s) {
                                       .rank = t->rank,
                                       .shards = pieces->sharding == AN_SHARD_NONE ? NULL : pieces->shards,
                                       .way = AN_ROUTE_SAVE,
-                                      .chunk = t->saves_directly ? AN_SAVE_WINDOW : AN_SAVE_CHUNK};
+                                      .chunk = t->saving.directly ? AN_SAVE_WINDOW : AN_SAVE_CHUNK};
     AN_TRY_RETURN(an_route_create(&s->route, job->layout, &options));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&job->hashes, job->layout->file_count, sizeof *job->hashes));
     job->files = s->route->files;
-    if (t->saves_directly) {
+    if (t->saving.directly) {
         job->params = t->params;
         job->route = s->route;
     }
-    s->memory_bytes = t->saves_directly ? an_save_window_bytes(job->layout, job->files, AN_SAVE_WINDOW)
-                                        : an_save_image_bytes(job->layout, job->files);
+    s->memory_bytes = t->saving.directly ? an_save_window_bytes(job->layout, job->files, AN_SAVE_WINDOW)
+                                         : an_save_image_bytes(job->layout, job->files);
     if (s->memory_bytes == 0) return AN_OK; /* it writes none */
     AN_TRY_RETURN(an_alloc_raw(ctx, &s->memory, s->memory_bytes));
     job->image = (char *)an_round_up((uintptr_t)s->memory, AN_SAVE_ALIGNMENT);
-    if (t->saves_directly) return AN_OK;
+    if (t->saving.directly) return AN_OK;
     char *at = job->image;
     for (size_t i = job->files.begin; i < job->files.end; i++) {
         const an_saved_file *f = &job->layout->files[i];
@@ -152,7 +152,7 @@ static an_status prepare_first(an_saver *s, const an_saver_options *options) {
     s->job.extras[AN_SAVE_GRAPH].name = "graph.ang";
     s->job.extras[AN_SAVE_METRICS].name = "metrics.json";
     if (options->config) AN_TRY_RETURN(copy_text(ctx, &s->job.extras[AN_SAVE_CONFIG].text, options->config));
-    const an_encoding *encoding = s->trainer->training ? an_dataset_encoding(s->trainer->training) : NULL;
+    const an_encoding *encoding = s->trainer->samples.data ? an_dataset_encoding(s->trainer->samples.data) : NULL;
     if (encoding && !an_encoding_is_plain(encoding))
         AN_TRY_RETURN(an_encoding_write(encoding, &s->job.extras[AN_SAVE_ENCODING].text));
     AN_TRY_RETURN(an_graph_print(s->trainer->graph, &s->job.extras[AN_SAVE_GRAPH].text));
@@ -266,7 +266,7 @@ static bool stays(const an_saver *s, size_t index, const an_save_request *reques
     if (k->kept) return named_stays(s, index, request);
     /* The new one is the last of `keep_last`. */
     if (s->keep_last == 0 || (int64_t)(s->known_count - index) < s->keep_last) return true;
-    return an_interval_ends(&s->keep_every, &s->trainer->batches, k->place.step);
+    return an_interval_ends(&s->keep_every, &s->trainer->samples.batches, k->place.step);
 }
 
 const an_checkpoint_place *an_saver_find(const an_saver *s, int64_t user_step) {
@@ -307,7 +307,7 @@ static an_status describe(an_saver *s, const an_save_request *request) {
     AN_TRY_RETURN(an_adapter_get(t, &head.adapter));
     snprintf(head.optimizer.name, sizeof head.optimizer.name, "%s", t->optimizer->record->name);
     head.optimizer.version = t->optimizer->record->version;
-    memcpy(head.data, t->fingerprint, sizeof head.data);
+    memcpy(head.data, t->record.fingerprint, sizeof head.data);
     an_string_release(ctx, &job->extras[AN_SAVE_METRICS].text);
     AN_TRY_RETURN(an_trainer_metrics_text(t, &job->extras[AN_SAVE_METRICS].text));
     job->place = (an_checkpoint_place){.step = t->next,

@@ -7,9 +7,9 @@
 #include "anneal/checkpoint.h"
 #include "anneal/ranks.h"
 #include "anneal/run.h"
-#include "base/clock.h"
 #include "base/guard.h"
 #include "base/heartbeat.h"
+#include "base/system/clock.h"
 #include "run/origin.h"
 #include "run/restore.h"
 #include "run/run.h"
@@ -58,7 +58,7 @@ static an_status make_saver(an_trainer *t) {
     const an_saver_options options = {.folder = h->folder,
                                       .stage = h->stage,
                                       .generation = h->generation,
-                                      .writers = t->writers,
+                                      .writers = t->saving.writers,
                                       .keep_last = h->keep_last,
                                       .keep_every = h->keep_every,
                                       .keep_named = h->keep_named,
@@ -141,14 +141,14 @@ an_status an_run_save(an_trainer *t, bool best, const int64_t *user_step) {
     an_run *h = t->run;
     const an_status status = start_save(t, best, user_step);
     h->saved = t->next;
-    h->saved_chain = t->chain[0];
+    h->saved_chain = t->record.chain[0];
     h->lost = status != AN_OK;
     return status;
 }
 
 bool an_run_has(const an_trainer *t) {
     const an_run *h = t->run;
-    return !h->lost && h->saved == t->next && h->saved_chain == t->chain[0];
+    return !h->lost && h->saved == t->next && h->saved_chain == t->record.chain[0];
 }
 
 /* ---- for host programs ---- */
@@ -185,8 +185,8 @@ static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
     AN_TRY_RETURN(an_save_agree(t, check_save(t)));
     AN_TRY_RETURN(an_run_wait(t));
     AN_TRY_RETURN(an_save_agree(t, check_named(t, user_step, replaces)));
-    t->progress.has_user_step = true;
-    t->progress.user_step = user_step;
+    t->record.progress.has_user_step = true;
+    t->record.progress.user_step = user_step;
     AN_TRY_RETURN(an_run_save(t, false, &user_step));
     return an_run_wait(t);
 }
@@ -214,10 +214,10 @@ static an_status check_begin(an_trainer *t) {
 
 static an_status check_load(an_trainer *t, const char *path, const an_manifest *m, bool restarts) {
     an_context *ctx = t->ctx;
-    if (!restarts && m->bits.leaves != t->batches.leaves)
+    if (!restarts && m->bits.leaves != t->samples.batches.leaves)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: was trained with %lld leaves, but this trainer has %lld, so results would differ", path,
-                        (long long)m->bits.leaves, (long long)t->batches.leaves);
+                        (long long)m->bits.leaves, (long long)t->samples.batches.leaves);
     if (!restarts && m->step > t->steps)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: has taken %lld steps, but this run has only %lld", path,
                         (long long)m->step, (long long)t->steps);

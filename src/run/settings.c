@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "exec/plan.h"
 #include "run/disk_room.h"
 #include "run/run.h"
-#include "train/metrics.h"
+#include "run/structs.h"
+#include "train/evaluation/metrics.h"
 
 /* What is allocated here belongs to the trainer, and so to its plan. */
 static an_status count(an_trainer *t, size_t before) {

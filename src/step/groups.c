@@ -6,9 +6,9 @@
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
 #include "base/pattern.h"
-#include "base/structs.h"
 #include "ops/source.h"
 #include "step/optimizer_records.h"
+#include "step/structs.h"
 
 static const double least_layer_decay = 0.5; /* less is allowed, with a warning: the first layers would hardly learn */
 

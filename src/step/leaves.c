@@ -66,11 +66,12 @@ static int64_t count_left(const an_leaves *l, int64_t parts) {
     return left;
 }
 
-/* The op `exchange`: the gradients of a unit are complete. */
-static an_status exchange(void *user, int64_t unit, an_status failed) {
+/* The op `exchange`: the gradients of a unit are complete, in the buffers of the nodes. */
+static an_status send_unit(void *user, int unit, void *root, an_status failed) {
     an_leaves *l = user;
     an_context *ctx = l->ctx;
-    if (unit >= l->unit_count) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "unit %lld does not exist", (long long)unit);
+    (void)root;
+    if (unit >= l->unit_count) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "unit %d does not exist", unit);
     const int64_t begin = l->sent[unit].pages.begin * AN_PAGE, end = l->sent[unit].pages.end * AN_PAGE;
     const bool has_nodes = failed == AN_OK && (l->leaf >= 0 || l->forest->count > 0);
     an_status status = AN_OK;
@@ -80,7 +81,7 @@ static an_status exchange(void *user, int64_t unit, an_status failed) {
         for (int64_t i = parts; i > left && status == AN_OK; i--) status = add_buffers(l, i - 2, begin, end);
     }
     l->started++; /* whatever happened here: other ranks wait for it */
-    const an_status started = l->send(l->send_user, (int)unit, has_nodes ? l->nodes : NULL);
+    const an_status started = l->send(l->send_user, unit, has_nodes ? l->nodes : NULL);
     return status == AN_OK ? started : status;
 }
 
@@ -91,27 +92,24 @@ static an_status send_to_reduction(void *user, int unit, void *const *nodes) {
     return an_reduction_start(l->reduction, unit, l->nodes, l->params->gradients);
 }
 
-static void progress(void *user) {
-    const an_leaves *l = user;
-    (void)an_reduction_progress(l->reduction); /* an error is found again when the reduction is finished */
+static void join_ranks(an_leaves *l) {
+    l->program->exchange.gradients = (an_gradient_exchange){.user = l, .send_unit = send_unit};
 }
 
-static void set_exchange(an_leaves *l, bool on) {
-    l->ctx->exchange = on ? exchange : NULL;
-    l->ctx->exchange_user = l;
-    if (l->reduction) l->ctx->progress[AN_PROGRESS_GRADIENTS] = (an_progress_hook){on ? progress : NULL, l};
+static void open_exchange(const an_leaves *l, bool open) {
+    l->program->exchange.gradients.is_open = open;
 }
 
 /* Only if all nodes are there: the gradients of absent ones are made after the run, where there is room for them. */
-void an_leaves_expect_last(an_leaves *l) {
+static void expect_last(an_leaves *l) {
     if (!l->send || count_left(l, l->forest->count + (l->leaf >= 0)) != l->node_count) return;
     for (int i = 0; i < l->node_count; i++) l->nodes[i] = l->buffers[i];
-    set_exchange(l, true);
+    open_exchange(l, true);
 }
 
 void an_leaves_send_next(an_leaves *l, bool on) {
     l->nodes[0] = l->buffers[0];
-    set_exchange(l, on);
+    open_exchange(l, on);
 }
 
 static void fill_negative_zero(const an_leaves *l, void *buffer) {
@@ -140,15 +138,15 @@ static void find_nodes(an_leaves *l) {
 /* What was not exchanged during the last backward is exchanged now, in the same order. */
 static an_status exchange_rest(an_leaves *l, an_status status) {
     an_context *ctx = l->ctx;
-    set_exchange(l, false);
+    open_exchange(l, false);
     if (l->started == 0) {
         if (status == AN_OK)
             find_nodes(l);
         else
             for (int i = 0; i < l->node_count; i++) l->nodes[i] = l->buffers[i]; /* nobody will use them */
-        set_exchange(l, true);
+        open_exchange(l, true);
         an_program_communicate(l->program, AN_FORM_TRAIN_FIRST, status);
-        set_exchange(l, false);
+        open_exchange(l, false);
     }
     if (l->started < l->unit_count)
         return AN_ERROR(ctx, AN_ERR_STATE, "the gradients of %d units of %d were exchanged", l->started, l->unit_count);
@@ -247,6 +245,7 @@ static an_status make_reduction(an_leaves *l, const an_borders *borders) {
     l->sent = l->exchanged;
     l->send = send_to_reduction;
     l->send_user = l;
+    join_ranks(l);
     share_gradients(&options, an_plan_together(l->program->plan), an_axis_rank(ctx, AN_AXIS_DATA), an_host_ranks(ctx));
     if (!options.uses_window) return an_reduction_create(&l->reduction, ctx, an_axis_comm(ctx, AN_AXIS_DATA), &options);
     if (l->params->lender.is_busy)
@@ -325,6 +324,7 @@ an_status an_leaves_make_group(an_leaves *l, an_program *program, const an_leaf_
                      .sent = group->units,
                      .unit_count = group->unit_count,
                      .node_count = 1};
+    join_ranks(l);
     const an_status status = make_buffers(l);
     if (status != AN_OK) an_leaves_destroy(l);
     return status;
@@ -342,6 +342,7 @@ void an_leaves_destroy(an_leaves *l) {
     const an_device *device = l->program->device;
     const size_t bytes = (size_t)an_params_gradient_bytes(&l->params->sizes);
     an_leaves_cancel(l); /* the parameters get their own buffer back */
+    if (l->send) l->program->exchange.gradients = (an_gradient_exchange){0};
     if (l->borrows)
         l->params->lender.is_busy = false; /* they stay where they are */
     else
@@ -392,7 +393,8 @@ static bool is_node(const an_leaves *l, int64_t leaf, int64_t count) {
     return count >= 1 && an_forest_block(&l->range, leaf, block) == count;
 }
 
-an_status an_leaves_enter(an_leaves *l, int64_t leaf, int64_t count, bool *first) {
+/* Makes the node of these leaves the one under way, if it is not. */
+static an_status enter_node(an_leaves *l, int64_t leaf, int64_t count, bool *first) {
     an_context *ctx = l->ctx;
     const int64_t last = l->leaf >= 0 ? l->leaf : l->forest->count ? l->forest->parts[l->forest->count - 1] : -1;
     if (leaf < l->range.begin || leaf < last || leaf >= l->range.end)
@@ -417,8 +419,12 @@ an_status an_leaves_enter(an_leaves *l, int64_t leaf, int64_t count, bool *first
     return AN_OK;
 }
 
-double *an_leaves_sums(an_leaves *l) {
-    return an_forest_values(l->forest, l->forest->count);
+an_status an_leaves_enter(an_leaves *l, int64_t leaf, int64_t count, bool is_last, an_leaf_entry *entry) {
+    an_context *ctx = l->ctx;
+    AN_TRY_RETURN(enter_node(l, leaf, count, &entry->first));
+    if (is_last) expect_last(l);
+    entry->sums = an_forest_values(l->forest, l->forest->count);
+    return AN_OK;
 }
 
 an_status an_leaves_complete(an_leaves *l) {
@@ -438,7 +444,7 @@ an_status an_leaves_reduce(an_leaves *l, an_status status) {
 }
 
 void an_leaves_cancel(an_leaves *l) {
-    if (l->send) set_exchange(l, false);
+    if (l->send) open_exchange(l, false);
     if (l->reduction) an_reduction_cancel(l->reduction);
     if (l->program) an_program_bind_gradients(l->program, NULL);
     if (l->forest) l->forest->count = 0;

@@ -17,6 +17,12 @@
  * none, or has failed, and others wait for it all the same. */
 typedef an_status (*an_leaves_send)(void *user, int unit, void *const *nodes);
 
+/* What a micro-batch adds to. */
+typedef struct an_leaf_entry {
+    bool first;   /* nothing was added yet to the gradients that it makes */
+    double *sums; /* the numbers of its node */
+} an_leaf_entry;
+
 typedef struct an_leaves {
     an_context *ctx;
     an_program *program;
@@ -75,18 +81,13 @@ size_t an_leaves_group_bytes(int64_t leaves);
 void an_leaves_regroup(an_leaves *l, const an_leaf_range *range, an_forest *forest);
 
 void an_leaves_start(an_leaves *l);
-/* Makes the node of leaves `leaf` to leaf + count - 1 the one under way, if it is not; *first: it has had
- * no micro-batch yet. Several leaves are a whole node of the tree (leaves that do not exist do not
- * count), and one micro-batch. */
-an_status an_leaves_enter(an_leaves *l, int64_t leaf, int64_t count, bool *first);
-/* The micro-batch that runs next is the last of this rank: the gradients of units are exchanged as
- * soon as they are complete. */
-void an_leaves_expect_last(an_leaves *l);
+/* Before a micro-batch of `count` leaves from `leaf` on; `is_last`: of this rank. Several leaves are a whole node of
+ * the tree (leaves that do not exist do not count), and one micro-batch. In the last one, the gradients of units are
+ * exchanged as soon as they are complete. */
+an_status an_leaves_enter(an_leaves *l, int64_t leaf, int64_t count, bool is_last, an_leaf_entry *entry);
 /* Whether the run that comes next, which has no samples of this rank, sends what the micro-batches before
  * it have made. Of a group. */
 void an_leaves_send_next(an_leaves *l, bool on);
-/* The numbers of the leaf under way. */
-double *an_leaves_sums(an_leaves *l);
 /* No more micro-batches come: adds what is left to be added on this rank. */
 an_status an_leaves_complete(an_leaves *l);
 /* All micro-batches of this rank have run: its numbers are the list of its nodes, and the parameters' gradients are

@@ -6,9 +6,9 @@
 
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
-#include "base/structs.h"
 #include "kernels/update/update.h"
 #include "step/optimizer_records.h"
+#include "step/structs.h"
 
 static const double most_rate = 1e30;    /* far more than any, and a number in f32 */
 static const double norm_epsilon = 1e-6; /* PyTorch's: a norm of 0 divides nothing */

@@ -127,39 +127,26 @@ static an_gather_options options_of(const list *l) {
 
 /* ---- what programs ask for ---- */
 
-static an_status arrive(void *user, int unit) {
+static an_status wait_unit(void *user, int unit) {
     an_remote_weights *w = user;
     return unit == AN_ALL_UNITS ? an_remote_weights_finish(w) : an_gathering_wait(w->gathering, unit);
 }
 
-/* A rank that has failed gathers too: others wait for its pieces, and its memory is there. */
-static an_status gather_region(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS], an_status failed) {
-    an_remote_weights *w = user;
+static an_status gather_region(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS]) {
+    const an_remote_weights *w = user;
     const void *const flats[AN_GATHER_CHANNELS] = {w->params->masters, w->params->low};
-    (void)failed;
     return an_gathering_start(w->gathering, w->first[form] + region, flats, roots);
 }
 
-static an_status arrive_region(void *user, int form, int region, an_status failed) {
-    an_remote_weights *w = user;
-    (void)failed;
+static an_status wait_region(void *user, int form, int region) {
+    const an_remote_weights *w = user;
     return an_gathering_wait(w->gathering, w->first[form] + region);
 }
 
-static void progress(void *user) {
-    const an_remote_weights *w = user;
-    (void)an_gathering_progress(w->gathering); /* an error is found again when a unit is waited for */
-}
-
-static void set_hooks(an_remote_weights *w, bool on) {
-    an_context *ctx = w->ctx;
-    if (!on && ctx->arrive_user != w && ctx->gather_user != w) return;
-    ctx->arrive = on && !w->has_regions ? arrive : NULL;
-    ctx->arrive_user = ctx->arrive ? w : NULL;
-    ctx->gather = on && w->has_regions ? gather_region : NULL;
-    ctx->arrive_region = on && w->has_regions ? arrive_region : NULL;
-    ctx->gather_user = ctx->gather ? w : NULL;
-    ctx->progress[AN_PROGRESS_WEIGHTS] = (an_progress_hook){on ? progress : NULL, w};
+static void join_ranks(an_remote_weights *w, an_program *program) {
+    w->exchange = &program->exchange.weights;
+    *w->exchange = w->has_regions ? (an_weight_exchange){.user = w, .gather = gather_region, .wait_region = wait_region}
+                                  : (an_weight_exchange){.user = w, .wait_unit = wait_unit};
 }
 
 /* ---- a step ---- */
@@ -175,14 +162,14 @@ an_status an_remote_weights_start(an_remote_weights *w) {
     for (int i = 0; !w->has_regions && i < (int)w->unit_count; i++)
         AN_TRY_RETURN(an_gathering_start(w->gathering, i, (const void *const *)flats, flats));
     w->version = p->version;
-    set_hooks(w, true);
+    w->exchange->is_open = true;
     return AN_OK;
 }
 
 an_status an_remote_weights_finish(an_remote_weights *w) {
     an_context *ctx = w->ctx;
     if (!w->gathering) return AN_OK;
-    set_hooks(w, false);
+    w->exchange->is_open = false;
     AN_TRY_RETURN(an_gathering_finish(w->gathering));
     return AN_OK;
 }
@@ -233,7 +220,7 @@ fail:
     return status;
 }
 
-an_status an_remote_weights_make(an_remote_weights *w, const an_program *program) {
+an_status an_remote_weights_make(an_remote_weights *w, an_program *program) {
     an_params *params = program->params;
     an_context *ctx = params->ctx;
     const an_params_pieces *pieces = &params->pieces;
@@ -251,13 +238,15 @@ an_status an_remote_weights_make(an_remote_weights *w, const an_program *program
     AN_TRY_RETURN(status);
     add_all(&l, pieces, program->plan, NULL);
     const an_gather_options options = options_of(&l);
-    return an_gathering_create(&w->gathering, ctx, an_shards_comm(pieces->shards), &options);
+    AN_TRY_RETURN(an_gathering_create(&w->gathering, ctx, an_shards_comm(pieces->shards), &options));
+    join_ranks(w, program);
+    return AN_OK;
 }
 
 void an_remote_weights_destroy(an_remote_weights *w) {
     an_context *ctx = w->ctx;
     if (!ctx) return;
-    set_hooks(w, false);
+    if (w->exchange) *w->exchange = (an_weight_exchange){0};
     an_gathering_destroy(&w->gathering);
     an_release(ctx, (void **)&w->runs, w->run_count, sizeof *w->runs);
     an_release(ctx, (void **)&w->units, w->unit_count, sizeof *w->units);

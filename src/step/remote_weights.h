@@ -13,9 +13,10 @@
 typedef struct an_remote_weights {
     an_context *ctx;
     an_params *params;
-    an_gathering *gathering; /* NULL: every rank has all weights */
-    bool has_regions;        /* what is gathered are those of each form, one form after another; else units */
-    int first[AN_FORMS];     /* region of each form */
+    an_weight_exchange *exchange; /* the program's, which has joined */
+    an_gathering *gathering;      /* NULL: every rank has all weights */
+    bool has_regions;             /* what is gathered are those of each form, one form after another; else units */
+    int first[AN_FORMS];          /* region of each form */
     an_gather_unit *units;
     an_gather_run *runs;
     size_t unit_count, run_count;
@@ -26,7 +27,7 @@ typedef struct an_remote_weights {
 an_status an_remote_weights_predict(const an_plan *plan, const an_params_pieces *pieces, int64_t runs, size_t *bytes,
                                     an_reduction_cost *cost);
 /* For a store in pieces; else it does nothing. */
-an_status an_remote_weights_make(an_remote_weights *w, const an_program *program);
+an_status an_remote_weights_make(an_remote_weights *w, an_program *program);
 void an_remote_weights_destroy(an_remote_weights *w);
 
 /* Programs that run until an_remote_weights_finish have the weights that they read. If they have changed since the

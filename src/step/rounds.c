@@ -53,6 +53,30 @@ int64_t an_leaf_rounds_most(int64_t leaves, int ranks, int groups) {
     return each;
 }
 
+/* ---- what the program asks for ---- */
+
+/* The op scatter: the gradients of a unit are complete. */
+static an_status send_unit(void *user, int unit, void *root, an_status failed) {
+    const an_leaf_rounds *r = user;
+    const bool has_gradients = failed == AN_OK && !r->is_absent;
+    return an_scattering_start(r->scattering, unit, r->next - 1, has_gradients ? root : NULL);
+}
+
+/* The op scattered: their memory is needed for other things. */
+static an_status wait_sent(void *user, int unit) {
+    const an_leaf_rounds *r = user;
+    return an_scattering_wait(r->scattering, unit);
+}
+
+static void join_ranks(an_leaf_rounds *r) {
+    r->program->exchange.gradients = (an_gradient_exchange){.user = r, .send_unit = send_unit, .wait_sent = wait_sent};
+}
+
+/* A node of several micro-batches opens it for the last of them (step/leaves.c). */
+static void open_exchange(const an_leaf_rounds *r, bool open) {
+    if (r->passes == 1) r->program->exchange.gradients.is_open = open;
+}
+
 /* ---- making them ---- */
 
 static an_scatter_options describe(const an_params_pieces *pieces, an_dtype dtype, int64_t leaves, bool is_bf16,
@@ -181,7 +205,10 @@ an_status an_leaf_rounds_make(an_leaf_rounds *r, an_program *program, int64_t le
     r->options = describe(&params->pieces, params->sizes.trainable_dtype, leaves, is_bf16, r->units);
     AN_TRY(an_scattering_create(&r->scattering, ctx, an_shards_comm(shards), &r->options));
     if (shards->groups > 1) AN_TRY(make_hosts(r, shards));
-    if (r->passes > 1) AN_TRY(make_own(r));
+    if (r->passes > 1)
+        AN_TRY(make_own(r));
+    else
+        join_ranks(r);
     return AN_OK;
 fail:
     an_leaf_rounds_destroy(r);
@@ -192,41 +219,12 @@ void an_leaf_rounds_destroy(an_leaf_rounds *r) {
     an_context *ctx = r->ctx;
     if (!ctx) return;
     an_leaf_rounds_cancel(r);
+    if (r->passes == 1) r->program->exchange.gradients = (an_gradient_exchange){0};
     an_leaves_destroy(&r->own);
     an_reduction_destroy(&r->hosts);
     an_scattering_destroy(&r->scattering);
     an_release(ctx, (void **)&r->units, r->unit_records, sizeof *r->units);
     r->ctx = NULL;
-}
-
-/* ---- what the program asks for ---- */
-
-/* The op scatter: the gradients of a unit are complete. */
-static an_status scatter(void *user, int unit, void *root, an_status failed) {
-    const an_leaf_rounds *r = user;
-    const bool has_gradients = failed == AN_OK && !r->is_absent;
-    return an_scattering_start(r->scattering, unit, r->next - 1, has_gradients ? root : NULL);
-}
-
-/* The op scattered: their memory is needed for other things. */
-static an_status scattered(void *user, int unit, an_status failed) {
-    const an_leaf_rounds *r = user;
-    (void)failed;
-    return an_scattering_wait(r->scattering, unit);
-}
-
-static void progress(void *user) {
-    const an_leaf_rounds *r = user;
-    (void)an_scattering_progress(r->scattering); /* an error is found again when a unit is waited for */
-}
-
-static void set_hooks(an_leaf_rounds *r, bool on) {
-    an_context *ctx = r->ctx;
-    if (!on && ctx->scatter_user != r) return;
-    ctx->scatter = on ? scatter : NULL;
-    ctx->scattered = on ? scattered : NULL;
-    ctx->scatter_user = on ? r : NULL;
-    ctx->progress[AN_PROGRESS_GRADIENTS] = (an_progress_hook){on ? progress : NULL, r};
 }
 
 /* ---- a step ---- */
@@ -256,7 +254,7 @@ an_status an_leaf_rounds_start(an_leaf_rounds *r) {
     }
     r->next = 0;
     AN_TRY_RETURN(an_scattering_begin(r->scattering, r->params->gradients));
-    set_hooks(r, true);
+    open_exchange(r, true);
     return AN_OK;
 }
 
@@ -323,32 +321,25 @@ static bool fits_round(const an_leaf_rounds *r, int64_t round, int64_t leaf, int
 }
 
 /* The numbers of a node that is one micro-batch are still zeros. */
-static an_status enter(an_leaf_rounds *r, int64_t leaf, int64_t count, bool *first) {
+static an_status enter(an_leaf_rounds *r, int64_t leaf, int64_t count, an_leaf_entry *entry) {
     an_context *ctx = r->ctx;
     AN_TRY_RETURN(begin_pass(r));
-    if (r->passes == 1) {
-        an_forest_push(forest_at(r, r->next - 1), leaf);
-        return AN_OK;
-    }
-    AN_TRY_RETURN(an_leaves_enter(&r->own, leaf, count, first));
-    if (is_last(r, r->next - 1)) an_leaves_expect_last(&r->own);
+    if (r->passes > 1) return an_leaves_enter(&r->own, leaf, count, is_last(r, r->next - 1), entry);
+    an_forest *forest = forest_at(r, r->next - 1);
+    an_forest_push(forest, leaf);
+    *entry = (an_leaf_entry){.first = true, .sums = an_forest_values(forest, 0)};
     return AN_OK;
 }
 
-an_status an_leaf_rounds_enter(an_leaf_rounds *r, int64_t leaf, int64_t count, bool *first) {
+an_status an_leaf_rounds_enter(an_leaf_rounds *r, int64_t leaf, int64_t count, an_leaf_entry *entry) {
     an_context *ctx = r->ctx;
     const int64_t begin = leaf / r->each - r->options.leaves.begin - r->rank, round = begin / r->ranks;
-    *first = true;
     if (leaf < 0 || leaf >= r->leaves || begin < 0 || begin % r->ranks != 0 || round >= r->count ||
         !fits_round(r, round, leaf, count))
         return refuse_leaf(r, leaf, count);
     AN_TRY_RETURN(communicate(r, round * r->passes, AN_OK));
-    const an_status status = enter(r, leaf, count, first);
+    const an_status status = enter(r, leaf, count, entry);
     return status == AN_OK ? AN_OK : communicate_once(r, status);
-}
-
-double *an_leaf_rounds_sums(an_leaf_rounds *r) {
-    return r->passes > 1 ? an_leaves_sums(&r->own) : an_forest_values(forest_at(r, r->next - 1), 0);
 }
 
 /* What the hosts have of this rank's pieces, as far as each could add it. A rank that has failed takes part: others
@@ -367,7 +358,7 @@ an_status an_leaf_rounds_reduce(an_leaf_rounds *r, an_status status) {
     status = communicate(r, r->count * r->passes, status);
     if (r->passes > 1 && status == AN_OK) status = an_leaves_complete(&r->own);
     an_status finished = an_scattering_finish(r->scattering);
-    set_hooks(r, false);
+    open_exchange(r, false);
     if (r->passes > 1) an_leaves_send_next(&r->own, false);
     if (r->passes > 1) an_program_bind_gradients(r->program, NULL);
     if (finished == AN_OK) finished = add_hosts(r);
@@ -382,18 +373,9 @@ void an_leaf_rounds_join(an_leaf_rounds *r) {
     }
 }
 
-an_status an_leaf_rounds_close(an_leaf_rounds *r, const double **sums) {
-    an_context *ctx = r->ctx;
-    if (r->forests->count != 1)
-        return AN_ERROR(ctx, AN_ERR_STATE, "the leaves of this step were not added to one: %lld are left",
-                        (long long)r->forests->count);
-    *sums = an_forest_values(r->forests, 0);
-    return AN_OK;
-}
-
 void an_leaf_rounds_cancel(an_leaf_rounds *r) {
     if (!r->ctx || !r->scattering) return;
-    set_hooks(r, false);
+    open_exchange(r, false);
     if (r->own.ctx) an_leaves_cancel(&r->own);
     if (r->hosts) an_reduction_cancel(r->hosts);
     if (r->next > 0) an_scattering_cancel(r->scattering);

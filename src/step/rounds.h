@@ -65,17 +65,13 @@ void an_leaf_rounds_destroy(an_leaf_rounds *r);
 
 an_status an_leaf_rounds_start(an_leaf_rounds *r);
 /* Before a micro-batch of `count` leaves from `leaf` on runs: those up to its round, in which this rank had nothing to
- * run. Leaves come in increasing order. *first: nothing was added to the gradients yet that it makes. */
-an_status an_leaf_rounds_enter(an_leaf_rounds *r, int64_t leaf, int64_t count, bool *first);
-/* The numbers of the leaves that were entered last. */
-double *an_leaf_rounds_sums(an_leaf_rounds *r);
+ * run. Leaves come in increasing order. */
+an_status an_leaf_rounds_enter(an_leaf_rounds *r, int64_t leaf, int64_t count, an_leaf_entry *entry);
 /* After the last leaf: what is left of the rounds. The parameters' gradients are then the sums of this rank's pieces.
  * With a status other than AN_OK, this rank has failed, and the others do not wait for it. */
 an_status an_leaf_rounds_reduce(an_leaf_rounds *r, an_status status);
-/* The forests of all rounds in one, once those of all ranks are merged. */
+/* The forests of all rounds in one, once those of all ranks are merged. Nothing happens if there are no rounds. */
 void an_leaf_rounds_join(an_leaf_rounds *r);
-/* The numbers of the whole step, once that has those of all leaves. */
-an_status an_leaf_rounds_close(an_leaf_rounds *r, const double **sums);
 void an_leaf_rounds_cancel(an_leaf_rounds *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* The loss scaler of f16, like PyTorch's GradScaler. The scale is an input of the program, so it is an f32 number. */
 #include "base/guard.h"
 #include "base/status.h"
-#include "base/structs.h"
+#include "step/structs.h"
 
 static void update(an_scaler *scaler, bool finite) {
     if (!finite) {

@@ -6,7 +6,7 @@
 
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
-#include "base/structs.h"
+#include "step/structs.h"
 
 static const double pi = 3.14159265358979323846;
 

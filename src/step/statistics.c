@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "base/convert.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "exec/array.h"
 #include "ops/ops.h"
 #include "ops/sink.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/guard.h"
 #include "base/heartbeat.h"
-#include "base/structs.h"
 #include "comm/comm.h"
+#include "step/structs.h"
 
 /* ---- the order ---- */
 
@@ -75,6 +75,9 @@ static an_status check_options(an_context *ctx, const an_program *program, const
              "the program cannot train, because its plan was created without AN_PROGRAM_TRAINING");
     AN_CHECK(ctx, program->params == optimizer->params, AN_ERR_ARGUMENT,
              "the program and the optimizer have different parameters");
+    AN_CHECK(ctx, !program->exchange.gradients.user && !program->exchange.weights.user, AN_ERR_STATE,
+             "these parameters have a stepper, through which their program exchanges with other ranks: destroy it "
+             "before another one is created");
     AN_CHECK(ctx, o->rate >= 0, AN_ERR_ARGUMENT, "the rate is %g; it must be 0 or more", o->rate);
     AN_CHECK(ctx, o->clip_norm >= 0 && o->clip_value >= 0, AN_ERR_ARGUMENT,
              "clip_norm is %g and clip_value %g; they must be 0 or more, and 0 means no limit", o->clip_norm,
@@ -99,12 +102,16 @@ static bool is_scaler(const an_scaler *s) {
     return s->scale > 0 && __builtin_isfinite(s->scale) && s->growth > 0 && s->backoff > 0 && s->interval > 0;
 }
 
+/* The numbers of the leaves, in this rank's record; of rounds, the first of several. */
+static an_forest *forest_of(const an_stepper *s) {
+    return (an_forest *)(void *)(s->record + sizeof(an_agreement));
+}
+
 static an_status make_leaves(an_stepper *s, int ranks) {
-    an_forest *forests = (an_forest *)(void *)(s->record + sizeof(an_agreement));
     if (an_leaf_rounds_count(&s->params->pieces, s->options.leaves) > 0)
-        return an_leaf_rounds_make(&s->rounds, s->program, s->options.leaves, s->options.reduces_bf16, forests);
+        return an_leaf_rounds_make(&s->rounds, s->program, s->options.leaves, s->options.reduces_bf16, forest_of(s));
     const an_borders borders = an_borders_choose(s->options.leaves, ranks);
-    return an_leaves_make(&s->leaves, s->program, &borders, s->options.reduces_bf16, forests);
+    return an_leaves_make(&s->leaves, s->program, &borders, s->options.reduces_bf16, forest_of(s));
 }
 
 an_status an_stepper_create(an_stepper **stepper, an_program *program, an_optimizer *optimizer,
@@ -256,24 +263,19 @@ an_status an_step_run_leaves(an_stepper *s, int64_t leaf, int64_t count, const i
     an_context *ctx = s->ctx;
     const int64_t samples = count > 0 ? ends[count - 1] : 0;
     double loss;
-    bool first = true;
+    an_leaf_entry entry;
     AN_TRY_RETURN(check_order(s, MICRO_BATCH));
     if (samples < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "a micro-batch cannot have %lld samples", (long long)samples);
     AN_TRY_RETURN(an_program_cut(s->program, count, ends));
-    if (an_step_has_rounds(s)) {
-        AN_TRY_RETURN(an_leaf_rounds_enter(&s->rounds, leaf, count, &first));
-    } else {
-        AN_TRY_RETURN(an_leaves_enter(&s->leaves, leaf, count, &first));
-        if (s->is_last) an_leaves_expect_last(&s->leaves);
-    }
+    AN_TRY_RETURN(an_step_has_rounds(s) ? an_leaf_rounds_enter(&s->rounds, leaf, count, &entry)
+                                        : an_leaves_enter(&s->leaves, leaf, count, s->is_last, &entry));
     s->is_last = false;
-    AN_TRY_RETURN(an_program_run(s->program, first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
+    AN_TRY_RETURN(an_program_run(s->program, entry.first ? AN_FORM_TRAIN_FIRST : AN_FORM_TRAIN_NEXT));
     AN_TRY_RETURN(an_program_loss(s->program, &loss));
-    double *sums = an_step_has_rounds(s) ? an_leaf_rounds_sums(&s->rounds) : an_leaves_sums(&s->leaves);
-    AN_TRY_RETURN(an_statistics_add(&s->statistics, samples, sums));
-    sums[AN_LEAF_LOSS] += loss;
-    sums[AN_LEAF_SAMPLES] += (double)samples;
+    AN_TRY_RETURN(an_statistics_add(&s->statistics, samples, entry.sums));
+    entry.sums[AN_LEAF_LOSS] += loss;
+    entry.sums[AN_LEAF_SAMPLES] += (double)samples;
     s->place = calls[MICRO_BATCH].to;
     return AN_OK;
 }
@@ -287,23 +289,20 @@ an_status an_step_micro_batch(an_stepper *stepper, int64_t leaf, int64_t samples
 /* A rank that had nothing to compute has waited for no weights, and others wait for its own. Rounds that
  * are left still gather some. */
 static an_status reduce(an_stepper *s) {
-    if (an_step_has_rounds(s)) {
-        const an_status status = an_leaf_rounds_reduce(&s->rounds, s->failed);
-        const an_status gathered = an_remote_weights_finish(&s->weights);
-        return status == AN_OK ? gathered : status;
-    }
+    const an_status status = an_step_has_rounds(s) ? an_leaf_rounds_reduce(&s->rounds, s->failed.status)
+                                                   : an_leaves_reduce(&s->leaves, s->failed.status);
     const an_status gathered = an_remote_weights_finish(&s->weights);
-    return an_leaves_reduce(&s->leaves, s->failed == AN_OK ? gathered : s->failed);
+    return status == AN_OK ? gathered : status;
 }
 
 /* The numbers of the whole step, from those of all ranks. */
 static an_status close_leaves(an_stepper *s) {
     an_context *ctx = s->ctx;
-    if (an_step_has_rounds(s)) return an_leaf_rounds_close(&s->rounds, &s->sums);
-    if (s->leaves.forest->count != 1)
+    an_forest *forest = forest_of(s);
+    if (forest->count != 1)
         return AN_ERROR(ctx, AN_ERR_STATE, "the leaves of this step were not added to one: %lld are left",
-                        (long long)s->leaves.forest->count);
-    s->sums = an_forest_values(s->leaves.forest, 0);
+                        (long long)forest->count);
+    s->sums = an_forest_values(forest, 0);
     return AN_OK;
 }
 
@@ -361,7 +360,7 @@ an_status an_step_unscale(an_stepper *stepper) {
     an_context *ctx = s->ctx;
     const double scale = s->options.scales ? s->scaler.scale : 1;
     AN_TRY_RETURN(check_order(s, UNSCALE));
-    if (s->failed == AN_OK) AN_TRY_RETURN(an_step_fail(s, compute_norm(s, scale), -1));
+    if (s->failed.status == AN_OK) AN_TRY_RETURN(an_step_fail(s, compute_norm(s, scale), -1));
     AN_TRY_RETURN(agree_on_end(s));
     const bool finite = __builtin_isfinite(s->norm) && __builtin_isfinite(s->loss);
     if (!finite && !s->options.scales && !s->options.skips)
@@ -462,7 +461,7 @@ void an_step_cancel(an_stepper *stepper) {
     }
     an_leaf_rounds_cancel(&stepper->rounds);
     an_leaves_cancel(&stepper->leaves);
-    stepper->failed = AN_OK;
+    stepper->failed.status = AN_OK;
     stepper->is_last = false;
     stepper->place = AN_STEP_IDLE;
 }

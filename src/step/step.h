@@ -24,6 +24,13 @@ typedef enum an_step_place {
     AN_STEP_PLACES
 } an_step_place;
 
+/* A failure of one rank, in a leaf or in none (-1). */
+typedef struct an_step_failure {
+    an_status status;
+    int64_t leaf;
+    char message[AN_MESSAGE_BYTES];
+} an_step_failure;
+
 struct an_stepper {
     an_context *ctx;
     an_program *program;
@@ -51,14 +58,12 @@ struct an_stepper {
     size_t record_bytes;
     int leaf_forests;        /* in the record: one, or one for each round */
     an_forest *page_forests; /* in this rank's record; NULL: every rank has all gradients, and so their norm */
-    an_status failed;        /* what the next record tells the other ranks */
-    int64_t failed_leaf;
-    char failure[AN_MESSAGE_BYTES];
-    bool compared;          /* all weights were, at the first step */
-    bool replicas_compared; /* … and in a hybrid those of all hosts */
-    bool settled;           /* the step has ended, or fails, on all ranks alike */
-    bool broken;            /* an exchange failed, so ranks may differ */
-    an_run_facts facts;     /* of this rank; after an_step_unscale: of all */
+    an_step_failure failed;  /* of this rank: what the next record tells the others */
+    bool compared;           /* all weights were, at the first step */
+    bool replicas_compared;  /* … and in a hybrid those of all hosts */
+    bool settled;            /* the step has ended, or fails, on all ranks alike */
+    bool broken;             /* an exchange failed, so ranks may differ */
+    an_run_facts facts;      /* of this rank; after an_step_unscale: of all */
 
     /* the run */
     an_scaler scaler;

@@ -66,10 +66,11 @@ an_status an_stepper_predict(const an_plan *plan, const an_params_pieces *pieces
 /* A rank that has failed still takes part in everything that others wait for, up to the next record, where
  * all of them fail together. */
 an_status an_step_fail(an_stepper *s, an_status status, int64_t leaf) {
-    if (an_step_is_alone(s) || status == AN_OK || s->failed != AN_OK) return an_step_is_alone(s) ? status : AN_OK;
-    s->failed = status;
-    s->failed_leaf = leaf;
-    memcpy(s->failure, s->ctx->error.message, sizeof s->failure);
+    if (an_step_is_alone(s) || status == AN_OK || s->failed.status != AN_OK)
+        return an_step_is_alone(s) ? status : AN_OK;
+    s->failed.status = status;
+    s->failed.leaf = leaf;
+    memcpy(s->failed.message, s->ctx->error.message, sizeof s->failed.message);
     return AN_OK;
 }
 
@@ -93,17 +94,17 @@ static an_status agree_in_groups(an_stepper *s, an_agreement *a, int forests, vo
 
 an_status an_step_agree(an_stepper *s, an_agreement *a, int forests) {
     void *received = s->record + s->record_bytes;
-    if (s->failed != AN_OK) {
-        a->status = (int32_t)s->failed;
-        a->leaf = s->failed_leaf;
-        memcpy(a->message, s->failure, sizeof a->message);
-        s->failed = AN_OK;
+    if (s->failed.status != AN_OK) {
+        a->status = (int32_t)s->failed.status;
+        a->leaf = s->failed.leaf;
+        memcpy(a->message, s->failed.message, sizeof a->message);
+        s->failed.status = AN_OK;
     }
     s->settled = true; /* whatever comes, it comes on all ranks */
     const bool in_groups = forests > 0 && has_groups(&s->params->pieces);
     const an_status status =
         in_groups ? agree_in_groups(s, a, forests, received) : an_agree(s->ctx, a, forests, received);
-    if (status == AN_OK && forests > 0 && an_step_has_rounds(s) && !in_groups) an_leaf_rounds_join(&s->rounds);
+    if (status == AN_OK && forests > 0 && !in_groups) an_leaf_rounds_join(&s->rounds);
     if (status != AN_OK && !an_step_is_alone(s) && an_comm_check(s->ctx) != AN_OK) s->broken = true;
     return status;
 }

@@ -11,12 +11,12 @@
 
 #include "base/files/file.h"
 #include "base/guard.h"
-#include "base/structs.h"
 #include "store/chosen_weights.h"
 #include "store/hold.h"
 #include "store/layout.h"
 #include "store/places.h"
 #include "store/read.h"
+#include "store/structs.h"
 
 /* ---- opening ---- */
 

@@ -4,8 +4,8 @@
 
 #include "anneal/checkpoint.h"
 #include "base/files/file.h"
+#include "formats/weights.h"
 #include "store/manifest.h"
-#include "store/weights.h"
 
 struct an_checkpoint {
     an_context *ctx;

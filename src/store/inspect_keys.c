@@ -5,7 +5,7 @@
 
 #include "base/guard.h"
 #include "base/text/text.h"
-#include "store/gguf_keys.h"
+#include "formats/gguf_keys.h"
 #include "store/inspect.h"
 
 static void describe_array(const an_gguf_key *key, char *text, size_t size) {

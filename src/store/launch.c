@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/files/regular.h"
-#include "base/process.h"
+#include "base/system/process.h"
 #include "store/places.h"
 
 #define FOLDER "launches"

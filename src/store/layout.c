@@ -7,8 +7,8 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "exec/params.h"
+#include "formats/safetensors.h"
 #include "ir/adapter.h"
-#include "store/safetensors.h"
 
 /* ---- tensors ---- */
 

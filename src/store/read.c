@@ -12,7 +12,7 @@
 #include "base/device.h"
 #include "base/files/file.h"
 #include "base/heartbeat.h"
-#include "base/thread.h"
+#include "base/system/thread.h"
 
 enum { CHUNK = 4 << 20 };
 enum { TRIES = 5 }; /* of opening: a shared file system may have lost sight of a file for a moment */

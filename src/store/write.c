@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/heartbeat.h"
 #include "base/span.h"
+#include "base/system/clock.h"
 #include "store/hold.h"
 #include "store/launch.h"
 #include "store/stream.h"

@@ -8,9 +8,9 @@
 
 #include <xxhash.h>
 
-#include "base/clock.h"
 #include "base/heartbeat.h"
-#include "base/thread.h"
+#include "base/system/clock.h"
+#include "base/system/thread.h"
 #include "store/write_inside.h"
 
 /* Past the system's cache a write costs a seventh of the CPU's time (0.2 s instead of 1.5 s for each GB, measured);

@@ -4,11 +4,11 @@
 
 #include "base/guard.h"
 #include "base/parallel.h"
-#include "base/structs.h"
 #include "base/text/text.h"
 #include "text/bpe_merges.h"
 #include "text/describe.h"
 #include "text/encoder.h"
+#include "text/structs.h"
 #include "text/unicode.h"
 
 enum { BYTES = 256, MOST_TOKENS = 1 << 24 };

@@ -1,8 +1,8 @@
 /* Tokens of a conversation, in which only the template makes special tokens. */
 #include "base/guard.h"
-#include "base/structs.h"
 #include "text/chat.h"
 #include "text/encoder.h"
+#include "text/structs.h"
 
 static an_status add_text(an_context *ctx, an_encoder *e, const an_text *text, size_t begin, size_t end) {
     if (begin == end || an_encoder_add_text(e, (an_bytes){text->bytes + begin, end - begin}) == AN_OK) return AN_OK;

@@ -6,7 +6,6 @@
 
 #include "base/files/file.h"
 #include "base/guard.h"
-#include "base/structs.h"
 #include "base/text/json.h"
 #include "text/chat.h"
 #include "text/chat_template.h"

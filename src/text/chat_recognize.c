@@ -4,47 +4,18 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
-#include "text/chat.h"
-
-enum { MOST_MARKS = 8 };
-
-static const struct {
-    an_chat_template type;
-    const char *needs[MOST_MARKS];   /* all of these are in the text */
-    const char *refuses[MOST_MARKS]; /* and none of these: the content is changed, or something is added */
-} families[] = {
-    {AN_CHAT_CHATML,
-     {"<|im_start|>", "<|im_end|>"},
-     {"<think>", "reasoning", "trim", "strip", "strftime", "date", "bos_token"}},
-    {AN_CHAT_LLAMA3,
-     {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "trim"},
-     {"<think>", "Cutting Knowledge", "strftime", "date_string", "Environment", "tool", "function"}},
-    {AN_CHAT_LLAMA31,
-     {"<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "trim", "Cutting Knowledge Date: December 2023",
-      "Today Date: ", "26 Jul 2024"},
-     {"<think>", "strftime"}},
-    {AN_CHAT_QWEN3,
-     {"<|im_start|>", "<|im_end|>", "enable_thinking is false", "<think>\\n\\n</think>\\n\\n", "ns.last_query_index",
-      "reasoning_content.strip('\\n')"},
-     {"trim", "strftime", "date", "bos_token", "macro"}},
-    {AN_CHAT_MISTRAL,
-     {"[INST]", "[/INST]", "eos_token", "loop.last and system_message"},
-     {"[INST] ", " [/INST]", "<<SYS>>", "[SYSTEM_PROMPT]", "trim", "strip", "<think>", "strftime"}},
-    {AN_CHAT_ZEPHYR,
-     {"<|user|>", "<|assistant|>", "<|system|>", "eos_token"},
-     {"<|end|>", "trim", "strip", "<think>", "strftime"}},
-};
+#include "text/chat_record.h"
+#include "text/structs.h"
 
 static bool has_all(const char *text, const char *const *marks) {
-    for (int i = 0; i < MOST_MARKS && marks[i]; i++)
+    for (int i = 0; i < AN_CHAT_MARKS && marks[i]; i++)
         if (!strstr(text, marks[i])) return false;
     return true;
 }
 
 /* The first of the marks that is in the text; NULL: none is. */
 static const char *find_any(const char *text, const char *const *marks) {
-    for (int i = 0; i < MOST_MARKS && marks[i]; i++)
+    for (int i = 0; i < AN_CHAT_MARKS && marks[i]; i++)
         if (strstr(text, marks[i])) return marks[i];
     return NULL;
 }
@@ -89,15 +60,16 @@ an_status an_chat_recognize(an_chat_format *format, an_context *ctx, const char 
                             char memory[AN_CHAT_SYSTEM_BYTES]) {
     AN_NEED_IN(ctx, format, text, memory);
     an_chat_format own;
+    const an_chat_record *record;
     const char *mark = NULL;
     AN_TRY_RETURN(an_chat_format_check(ctx, format));
     AN_TRY_RETURN(an_chat_format_read(ctx, &own, format));
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        if (!has_all(text, families[i].needs)) continue;
-        mark = find_any(text, families[i].refuses);
+    for (int i = 0; (record = an_chat_record_at(i)); i++) {
+        if (!record->needs[0] || !has_all(text, record->needs)) continue;
+        mark = find_any(text, record->refuses);
         if (mark) continue;
-        own.type = families[i].type;
-        if (own.type == AN_CHAT_CHATML) AN_TRY_RETURN(find_system(&own, ctx, text, memory));
+        own.type = (an_chat_template)i;
+        if (record->has_system) AN_TRY_RETURN(find_system(&own, ctx, text, memory));
         return an_chat_format_write(ctx, format, &own);
     }
     return mark ? unknown(ctx, "is not supported, as it contains", mark)

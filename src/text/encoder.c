@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/structs.h"
 #include "text/bpe.h"
 #include "text/normalize.h"
 #include "text/split.h"
+#include "text/structs.h"
 #include "text/unicode.h"
 #include "text/wordpiece.h"
 #include "text/words.h"

@@ -1,9 +1,9 @@
 /* Tokenizers from the keys of a GGUF file, whose pre-tokenizers have names only. */
 #include <string.h>
 
-#include "base/structs.h"
 #include "base/text/utf8.h"
 #include "text/describe.h"
+#include "text/structs.h"
 #include "text/tokenizer.h"
 #include "text/vocabulary.h"
 

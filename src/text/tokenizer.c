@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/structs.h"
 #include "text/encoder.h"
 #include "text/normalize.h"
+#include "text/structs.h"
 #include "text/unicode.h"
 
 /* ---- bytes as characters ---- */

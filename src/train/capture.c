@@ -6,14 +6,14 @@
 
 #include "base/context.h"
 #include "base/isa.h"
-#include "data/encoding.h"
+#include "data/tables/encoding.h"
+#include "train/evaluation/metrics.h"
 #include "train/kernel_fingerprint.h"
-#include "train/metrics.h"
 #include "train/trainer.h"
 
 void an_progress_capture(const an_trainer *t, an_progress *progress) {
     const an_stepper *s = t->stepper;
-    *progress = t->progress;
+    *progress = t->record.progress;
     progress->steps = t->steps;
     progress->schedule_steps = t->schedule ? t->schedule->options.steps : t->steps;
     progress->step = t->next;
@@ -24,7 +24,7 @@ void an_progress_capture(const an_trainer *t, an_progress *progress) {
     progress->skips_in_row = s->skips_in_row;
     progress->scale = s->scaler.scale;
     progress->good_steps = s->scaler.good_steps;
-    memcpy(progress->chain, t->chain, sizeof t->chain);
+    memcpy(progress->chain, t->record.chain, sizeof t->record.chain);
 }
 
 /* The corrections of the moments are those of all updates that they come from, and an average that has begun goes
@@ -36,8 +36,8 @@ void an_progress_restart(an_trainer *t, const an_progress *progress) {
 
 void an_progress_restore(an_trainer *t, const an_progress *progress) {
     an_stepper *s = t->stepper;
-    t->progress = *progress;
-    t->progress.last.skips = progress->skips;
+    t->record.progress = *progress;
+    t->record.progress.last.skips = progress->skips;
     t->next = progress->step;
     an_progress_restart(t, progress);
     s->step = progress->schedule_step;
@@ -46,12 +46,14 @@ void an_progress_restore(an_trainer *t, const an_progress *progress) {
     s->skips_in_row = progress->skips_in_row;
     s->scaler.scale = progress->scale;
     s->scaler.good_steps = progress->good_steps;
-    memcpy(t->chain, progress->chain, sizeof t->chain);
-    if (t->loader) an_loader_seek(t->loader, t->next);
+    memcpy(t->record.chain, progress->chain, sizeof t->record.chain);
+    if (t->samples.loader) an_loader_seek(t->samples.loader, t->next);
 }
 
 void an_bits_get(const an_trainer *t, an_bits *bits) {
-    *bits = (an_bits){.leaves = t->batches.leaves, .since = t->bits_since, .kernels = t->kernels ? t->kernels : ""};
+    *bits = (an_bits){.leaves = t->samples.batches.leaves,
+                      .since = t->record.bits_since,
+                      .kernels = t->record.kernels ? t->record.kernels : ""};
     snprintf(bits->isa, sizeof bits->isa, "%s", an_isa_name(an_context_isa(t->ctx)));
     snprintf(bits->onednn, sizeof bits->onednn, "%s", an_onednn_version());
     snprintf(bits->anneal, sizeof bits->anneal, "%s", an_version());
@@ -61,20 +63,21 @@ void an_bits_get(const an_trainer *t, an_bits *bits) {
 
 an_status an_adapter_get(an_trainer *t, an_saved_adapter *saved) {
     an_context *ctx = t->ctx;
-    *saved = (an_saved_adapter){.adapter = t->graph->adapter, .base = t->base ? t->base : ""};
+    *saved = (an_saved_adapter){.adapter = t->graph->adapter, .base = t->adapted.path ? t->adapted.path : ""};
     if (saved->adapter.rank == 0) return AN_OK;
-    if (!t->has_base_hash) AN_TRY_RETURN(an_base_hash(t->params, t->base_hash));
-    t->has_base_hash = true;
-    memcpy(saved->hash, t->base_hash, sizeof saved->hash);
+    if (!t->adapted.has_hash) AN_TRY_RETURN(an_base_hash(t->params, t->adapted.hash));
+    t->adapted.has_hash = true;
+    memcpy(saved->hash, t->adapted.hash, sizeof saved->hash);
     return AN_OK;
 }
 
 void an_prediction_get(const an_trainer *t, an_saved_prediction *prediction) {
     _Static_assert((int)AN_MAX_FEED_SYMBOLS <= (int)AN_SAVED_SIZES, "a checkpoint has the size of every symbol");
     *prediction = (an_saved_prediction){
-        .is_known = true, .f32_storage = t->plan->passes.f32_storage, .size_count = t->feed.symbol_count};
-    for (int i = 0; i < t->feed.symbol_count; i++)
-        prediction->sizes[i] = (an_saved_size){.symbol = t->feed.symbols[i], .value = t->feed.values[i]};
+        .is_known = true, .f32_storage = t->plan->passes.f32_storage, .size_count = t->samples.feed.symbol_count};
+    for (int i = 0; i < t->samples.feed.symbol_count; i++)
+        prediction->sizes[i] =
+            (an_saved_size){.symbol = t->samples.feed.symbols[i], .value = t->samples.feed.values[i]};
 }
 
 /* ---- metrics ---- */
@@ -89,13 +92,13 @@ an_status an_trainer_metrics_text(const an_trainer *t, char **text) {
     an_json_writer json = an_text_json(&made, AN_JSON_FLAT);
     an_json_write_object(&json, NULL);
     an_json_write_integer(&json, "step", t->next);
-    if (t->progress.last.step) {
-        an_json_write_real(&json, "loss", t->progress.last.loss);
-        an_json_write_real(&json, "lr", t->progress.last.rate);
-        an_json_write_real(&json, "grad_norm", t->progress.last.norm);
+    if (t->record.progress.last.step) {
+        an_json_write_real(&json, "loss", t->record.progress.last.loss);
+        an_json_write_real(&json, "lr", t->record.progress.last.rate);
+        an_json_write_real(&json, "grad_norm", t->record.progress.last.norm);
     }
-    for (int i = 0; t->progress.evaluation.samples && (name = an_trainer_metric(t, i)); i++)
-        if (an_metric_get(&t->progress.evaluation, &t->progress.own, name, &value))
+    for (int i = 0; t->record.progress.evaluation.samples && (name = an_trainer_metric(t, i)); i++)
+        if (an_metric_get(&t->record.progress.evaluation, &t->record.progress.own, name, &value))
             an_json_write_real(&json, name, value);
     an_json_write_finish(&json);
     AN_TRY(an_text_take(&made, text));
@@ -146,12 +149,12 @@ an_status an_fingerprint_make(an_trainer *t) {
     AN_CHECK(ctx, state, AN_ERR_MEMORY, "out of memory: a hash cannot be computed");
     XXH3_128bits_reset(state);
     AN_TRY(an_kernel_fingerprint(ctx, kernels));
-    if (t->training && !t->streams) AN_TRY(add_samples(state, ctx, t->training));
-    if (t->evaluation) AN_TRY(add_samples(state, ctx, t->evaluation));
-    if (t->training && !t->streams) AN_TRY(add_encoding(state, ctx, t->training));
+    if (t->samples.data && !t->samples.streams) AN_TRY(add_samples(state, ctx, t->samples.data));
+    if (t->evaluator.data) AN_TRY(add_samples(state, ctx, t->evaluator.data));
+    if (t->samples.data && !t->samples.streams) AN_TRY(add_encoding(state, ctx, t->samples.data));
     const XXH128_hash_t hash = XXH3_128bits_digest(state);
-    t->fingerprint[0] = hash.low64;
-    t->fingerprint[1] = hash.high64;
+    t->record.fingerprint[0] = hash.low64;
+    t->record.fingerprint[1] = hash.high64;
     status = AN_OK;
 fail:
     XXH3_freeState(state);

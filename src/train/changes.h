@@ -8,7 +8,7 @@
 /* Checks what the options ask for against the data and the model. */
 an_status an_changes_check(an_trainer *t, const an_trainer_options *options);
 static inline bool an_changes_are_on(const an_trainer *t) {
-    return an_augment_changes_images(&t->augment) || an_augment_mixes(&t->augment);
+    return an_augment_changes_images(&t->samples.augment) || an_augment_mixes(&t->samples.augment);
 }
 
 /* For the loader (an_loader_options); `user` is the trainer. */

@@ -9,9 +9,10 @@ double an_epochs_mean(double loss, int64_t targets) {
 }
 
 void an_epochs_count(an_trainer *t, an_step_metrics *metrics) {
-    an_progress *p = &t->progress;
-    if (!t->streams) {
-        const an_step_batch step = an_batches_at(&t->batches, t->next - 1), next = an_batches_at(&t->batches, t->next);
+    an_progress *p = &t->record.progress;
+    if (!t->samples.streams) {
+        const an_step_batch step = an_batches_at(&t->samples.batches, t->next - 1),
+                            next = an_batches_at(&t->samples.batches, t->next);
         if (step.epoch_step == 0) {
             p->epoch_loss = 0;
             p->epoch_targets = 0;
@@ -26,5 +27,5 @@ void an_epochs_count(an_trainer *t, an_step_metrics *metrics) {
         p->epoch_targets += metrics->targets;
         p->line_targets += metrics->targets;
     }
-    if (!t->streams) metrics->epoch_loss = an_epochs_mean(p->epoch_loss, p->epoch_targets);
+    if (!t->samples.streams) metrics->epoch_loss = an_epochs_mean(p->epoch_loss, p->epoch_targets);
 }

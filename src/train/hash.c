@@ -168,7 +168,7 @@ an_status an_trainer_state_hash(const an_trainer *trainer, char text[AN_HASH_TEX
                                t->stepper->scaler.good_steps};
     add_bytes(&h, numbers, sizeof numbers);
     add_bytes(&h, &t->stepper->scaler.scale, sizeof t->stepper->scaler.scale);
-    add_bytes(&h, t->chain, sizeof t->chain);
+    add_bytes(&h, t->record.chain, sizeof t->record.chain);
     AN_TRY(write_digest(&h, text));
     status = AN_OK;
 fail:
@@ -179,11 +179,11 @@ fail:
 /* Each link is the hash of the one before and of the new numbers, so that what must be kept of all steps is one
  * number. */
 void an_trainer_chain(an_trainer *t, const double *numbers, int count) {
-    unsigned char bytes[sizeof t->chain + AN_MOST_CHAINED * sizeof *numbers];
+    unsigned char bytes[sizeof t->record.chain + AN_MOST_CHAINED * sizeof *numbers];
     const int taken = count < AN_MOST_CHAINED ? count : AN_MOST_CHAINED;
-    memcpy(bytes, t->chain, sizeof t->chain);
-    memcpy(bytes + sizeof t->chain, numbers, (size_t)taken * sizeof *numbers);
-    const XXH128_hash_t hash = XXH3_128bits(bytes, sizeof t->chain + (size_t)taken * sizeof *numbers);
-    t->chain[0] = hash.low64;
-    t->chain[1] = hash.high64;
+    memcpy(bytes, t->record.chain, sizeof t->record.chain);
+    memcpy(bytes + sizeof t->record.chain, numbers, (size_t)taken * sizeof *numbers);
+    const XXH128_hash_t hash = XXH3_128bits(bytes, sizeof t->record.chain + (size_t)taken * sizeof *numbers);
+    t->record.chain[0] = hash.low64;
+    t->record.chain[1] = hash.high64;
 }

@@ -7,7 +7,8 @@
 #include "anneal/plan.h"
 #include "base/context.h"
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/system/thread.h"
+#include "exec/context.h"
 #include "exec/params.h"
 
 /* ---- the models ----
@@ -226,7 +227,7 @@ static an_status compute(an_context *ctx, const char *kernels, uint64_t hash[2])
     options.isa = ctx->isa;
     AN_CHECK(ctx, state, AN_ERR_MEMORY, "out of memory: a hash cannot be computed");
     XXH3_128bits_reset(state);
-    status = an_context_create(&r.ctx, &options);
+    status = an_context_make(&r.ctx, &options);
     for (size_t i = 0; status == AN_OK && i < sizeof models / sizeof *models; i++) {
         status = add_model(state, &r, kernels, i);
         rig_release(&r);

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "base/convert.h"
 #include "data/mixup.h"
-#include "exec/array.h"
 #include "train/changes.h"
 
 #define UNITS 0x1p40 /* so many are the power of two: a step of 2^23 targets still adds up without overflow */
@@ -17,7 +17,7 @@ static an_status check(const an_trainer *t, const double *weights, int64_t count
     if (!targets || targets->ndims != 1 || !an_dtype_is_index(targets->dtype))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "class weights are for models that predict one class for each sample, and this one does not");
-    if (t->sample_mean)
+    if (t->weighing.sample_mean)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "class weights and a mean over samples exclude each other: both weigh the samples of a step");
     for (int64_t i = 0; i < count; i++)
@@ -52,17 +52,17 @@ static an_status make_class_weights(an_trainer *t, const an_trainer_options *opt
     for (int64_t i = 0; i < count; i++)
         if (weights[i] > largest) largest = weights[i];
     AN_TRY_RETURN(check(t, weights, count, largest));
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->class_weights, (size_t)count, sizeof *t->class_weights));
-    t->class_weight_count = count;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weighing.class_weights, (size_t)count, sizeof *t->weighing.class_weights));
+    t->weighing.class_weight_count = count;
     const double power = power_above(largest);
-    for (int64_t i = 0; i < count; i++) t->class_weights[i] = (int64_t)(weights[i] / power * UNITS + 0.5);
+    for (int64_t i = 0; i < count; i++) t->weighing.class_weights[i] = (int64_t)(weights[i] / power * UNITS + 0.5);
     return AN_OK;
 }
 
 /* ---- weights of samples ---- */
 
 static an_status find_field(const an_trainer *t, const char *name, int *field) {
-    const an_dataset *d = t->training;
+    const an_dataset *d = t->samples.data;
     *field = 0;
     while (*field < d->record.field_count && strcmp(d->fields[*field].name, name) != 0) ++*field;
     if (*field == d->record.field_count || d->streams)
@@ -76,11 +76,12 @@ static an_status find_field(const an_trainer *t, const char *name, int *field) {
 
 static an_status check_samples(const an_trainer *t) {
     const an_result *targets = an_graph_result(t->graph, t->graph->targets);
-    if (t->sample_mean)
+    if (t->weighing.sample_mean)
         return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
                         "weights of samples and a mean over samples exclude each other: both weigh the samples of a "
                         "step");
-    if (targets && t->feed.targets >= 0 && (targets->ndims == 1 || an_dtype_is_float(targets->dtype))) return AN_OK;
+    if (targets && t->samples.feed.targets >= 0 && (targets->ndims == 1 || an_dtype_is_float(targets->dtype)))
+        return AN_OK;
     return AN_ERROR(t->ctx, AN_ERR_ARGUMENT,
                     "weights of samples are for models that predict numbers or one class for each sample, and this one "
                     "does not");
@@ -92,7 +93,7 @@ static an_status find_largest(const an_trainer *t, int field, const char *name, 
     an_features *features = NULL;
     an_feature_info info;
     an_feature_info_init(&info, sizeof info);
-    an_status status = an_features_create(&features, t->training, field, 0, 0);
+    an_status status = an_features_create(&features, t->samples.data, field, 0, 0);
     if (status == AN_OK) status = an_feature_info_get(features, 0, &info);
     an_features_destroy(&features);
     AN_TRY_RETURN(status);
@@ -114,8 +115,8 @@ static an_status make_sample_weights(an_trainer *t, const char *name) {
     AN_TRY_RETURN(check_samples(t));
     AN_TRY_RETURN(find_field(t, name, &field));
     AN_TRY_RETURN(find_largest(t, field, name, &largest));
-    t->weight_field = field;
-    t->weight_factor = 1 / power_above(largest);
+    t->weighing.field = field;
+    t->weighing.factor = 1 / power_above(largest);
     return AN_OK;
 }
 
@@ -126,13 +127,14 @@ an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options)
 }
 
 void an_loss_weights_destroy(an_trainer *t) {
-    an_release(t->ctx, (void **)&t->class_weights, (size_t)t->class_weight_count, sizeof *t->class_weights);
+    an_release(t->ctx, (void **)&t->weighing.class_weights, (size_t)t->weighing.class_weight_count,
+               sizeof *t->weighing.class_weights);
 }
 
 /* ---- weights of targets ---- In units: whole multiples of 1 / UNITS. */
 
 static const an_feed_input *targets_of(const an_trainer *t) {
-    return &t->feed.inputs[t->feed.targets];
+    return &t->samples.feed.inputs[t->samples.feed.targets];
 }
 
 /* 0 if targets are numbers. */
@@ -145,17 +147,17 @@ static int64_t class_of(const an_trainer *t, void *const *fields, int64_t index)
 
 /* At most 1. A sample that the program hands over has no weight of its own. */
 static double weight_of(const an_trainer *t, void *const *fields, int64_t index) {
-    const void *weights = t->weight_field >= 0 ? fields[t->weight_field] : NULL;
+    const void *weights = t->weighing.field >= 0 ? fields[t->weighing.field] : NULL;
     if (!weights) return 1;
-    const bool wide = t->training->fields[t->weight_field].dtype == AN_DTYPE_F64;
-    return t->weight_factor * (wide ? ((const double *)weights)[index] : (double)((const float *)weights)[index]);
+    const bool wide = t->samples.data->fields[t->weighing.field].dtype == AN_DTYPE_F64;
+    return t->weighing.factor * (wide ? ((const double *)weights)[index] : (double)((const float *)weights)[index]);
 }
 
 /* 0 for a target that does not count. Classes that the model does not have were refused when they were read. */
 static int64_t units_of(const an_trainer *t, void *const *fields, int64_t index) {
     const int64_t class = class_of(t, fields, index);
-    if (class < 0 || (t->class_weight_count > 0 && class >= t->class_weight_count)) return 0;
-    const double of_class = t->class_weight_count > 0 ? (double)t->class_weights[class] : UNITS;
+    if (class < 0 || (t->weighing.class_weight_count > 0 && class >= t->weighing.class_weight_count)) return 0;
+    const double of_class = t->weighing.class_weight_count > 0 ? (double)t->weighing.class_weights[class] : UNITS;
     return (int64_t)(of_class * weight_of(t, fields, index) + 0.5);
 }
 
@@ -173,16 +175,16 @@ static units units_at(const an_trainer *t, const an_batch *samples, int64_t inde
     if (!samples->partners) return (units){own, 0};
     const int64_t share = an_changes_share(t, samples, index), other = units_of(t, samples->partner_fields, index);
     const units u = {part_of(own, share), part_of(other, AN_MIX_WHOLE - share)};
-    return t->mixes_classes ? u : (units){u.own + u.mixed, 0}; /* numbers are mixed to one target */
+    return t->weighing.mixes_classes ? u : (units){u.own + u.mixed, 0}; /* numbers are mixed to one target */
 }
 
 /* ---- a step ---- */
 
 static an_status check_class(const an_trainer *t, void *const *fields, int64_t index) {
     const int64_t class = class_of(t, fields, index);
-    if (t->class_weight_count == 0 || class < t->class_weight_count) return AN_OK;
+    if (t->weighing.class_weight_count == 0 || class < t->weighing.class_weight_count) return AN_OK;
     return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "a sample has class %lld, but there are weights for %lld classes",
-                    (long long)class, (long long)t->class_weight_count);
+                    (long long)class, (long long)t->weighing.class_weight_count);
 }
 
 an_status an_loss_weights_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
@@ -222,7 +224,7 @@ static an_status set_mixed(an_trainer *t, const an_batch *samples, int64_t at, i
     an_context *ctx = t->ctx;
     const an_feed_input *input = targets_of(t);
     void *const *fields = samples->partners ? samples->partner_fields : samples->fields;
-    const an_array weights = array_of(t, t->weights + t->batches.micro, count);
+    const an_array weights = array_of(t, t->weighing.weights + t->samples.batches.micro, count);
     an_array targets = {0};
     targets.data = (char *)fields[input->field] + (size_t)at * input->bytes;
     targets.dtype = input->dtype;
@@ -234,7 +236,7 @@ static an_status set_mixed(an_trainer *t, const an_batch *samples, int64_t at, i
 
 an_status an_loss_weights_set(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
     an_context *ctx = t->ctx;
-    double *own = t->weights, *mixed = t->mixes_classes ? own + t->batches.micro : NULL;
+    double *own = t->weighing.weights, *mixed = t->weighing.mixes_classes ? own + t->samples.batches.micro : NULL;
     for (int64_t i = 0; i < count; i++) {
         const units u = units_at(t, samples, at + i);
         own[i] = (double)u.own / UNITS;

@@ -17,7 +17,7 @@ void an_loss_weights_destroy(an_trainer *t);
 
 /* Whether targets have weights of this kind. The other kind is that of means over samples (means.c). */
 static inline bool an_loss_weights_are_on(const an_trainer *t) {
-    return t->class_weight_count > 0 || t->mixes_classes || t->weight_field >= 0;
+    return t->weighing.class_weight_count > 0 || t->weighing.mixes_classes || t->weighing.field >= 0;
 }
 
 /* Adds the weights of the samples to counts->counted. */

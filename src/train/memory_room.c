@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "base/limits.h"
+#include "base/system/limits.h"
 #include "comm/comm.h"
 #include "train/sharding.h"
 
@@ -36,31 +36,31 @@ typedef struct {
 static void try_change(an_trainer *t, const trial *of, bool is_given, change *c) {
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
-    const an_recompute recompute = t->recompute;
-    const an_batches batches = t->batches;
-    const int64_t below = t->leaves_below, evaluation = t->evaluation_micro;
-    const bool saves_directly = t->saves_directly;
-    char *notes = t->notes;
+    const an_recompute recompute = t->room.recompute;
+    const an_batches batches = t->samples.batches;
+    const int64_t below = t->cut.below, evaluation = t->evaluator.micro;
+    const bool saves_directly = t->saving.directly;
+    char *notes = t->room.notes;
     an_limits others = *of->limits; /* the other ranks change as much */
     char text[AN_LIMITS_TEXT];
-    t->notes = NULL; /* what a try notes is not of the run */
-    t->batches.most = c->micro;
-    t->batches.chooses = batches.chooses && !is_given;
-    t->chooses_leaves = is_given && of->options->batch->leaves == 0;
-    t->recompute = c->recompute;
-    t->saves_directly = c->saves_directly;
-    if (c->evaluation) t->evaluation_micro = c->evaluation;
+    t->room.notes = NULL; /* what a try notes is not of the run */
+    t->samples.batches.most = c->micro;
+    t->samples.batches.chooses = batches.chooses && !is_given;
+    t->cut.chooses = is_given && of->options->batch->leaves == 0;
+    t->room.recompute = c->recompute;
+    t->saving.directly = c->saves_directly;
+    if (c->evaluation) t->evaluator.micro = c->evaluation;
     const bool planned = an_trainer_make_plan(t, of->options) == AN_OK && an_plan_memory_get(t->plan, &memory) == AN_OK;
-    c->leaves = t->batches.leaves;
+    c->leaves = t->samples.batches.leaves;
     an_trainer_drop_plan(t);
-    an_string_release(t->ctx, &t->notes);
-    t->notes = notes;
-    t->batches = batches;
-    t->chooses_leaves = false; /* as it is behind a plan */
-    t->leaves_below = below;
-    t->recompute = recompute;
-    t->saves_directly = saves_directly;
-    t->evaluation_micro = evaluation;
+    an_string_release(t->ctx, &t->room.notes);
+    t->room.notes = notes;
+    t->samples.batches = batches;
+    t->cut.chooses = false; /* as it is behind a plan */
+    t->cut.below = below;
+    t->room.recompute = recompute;
+    t->saving.directly = saves_directly;
+    t->evaluator.micro = evaluation;
     others.others = change_others(of->limits->others, of->bytes, memory.peak);
     others.group_others = change_others(of->limits->group_others, of->bytes, memory.peak);
     c->bytes = memory.peak;
@@ -75,9 +75,9 @@ static void keep_best(change *best, const change *c) {
 
 /* The largest micro-batch above `least` that fits with this recompute, by halves. */
 static change find_micro(an_trainer *t, const trial *of, an_recompute recompute, int64_t evaluation, int64_t least) {
-    change c = {.micro = t->batches.micro,
+    change c = {.micro = t->samples.batches.micro,
                 .evaluation = evaluation,
-                .saves_directly = t->saves,
+                .saves_directly = t->saving.expected,
                 .recompute = recompute},
            best = {.fit = AN_LIMITS_EXCEEDED, .bytes = INT64_MAX};
     for (; c.micro > least && best.fit != AN_LIMITS_FITS; c.micro /= 2) {
@@ -95,16 +95,16 @@ static const char *name_of(an_recompute recompute) {
 static int describe(const an_trainer *t, const change *c, char *text, size_t capacity) {
     const int length = snprintf(text, capacity, "batch.micro %lld would need %s", (long long)c->micro,
                                 an_bytes_in_words(c->bytes).text);
-    if (c->leaves == t->batches.leaves) return length;
+    if (c->leaves == t->samples.batches.leaves) return length;
     return length + snprintf(text + length, capacity - (size_t)length, " (batch.leaves: auto is %lld then, not %lld)",
-                             (long long)c->leaves, (long long)t->batches.leaves);
+                             (long long)c->leaves, (long long)t->samples.batches.leaves);
 }
 
 /* Where no step fits: the evaluation may need most, and how it is cut is up to the config, as it is bits. */
 static void advise_evaluation(an_trainer *t, const trial *of, const change *least, char text[ADVICE]) {
     change c = {.fit = AN_LIMITS_EXCEEDED};
-    for (int mode = (int)t->recompute; mode <= AN_RECOMPUTE_FULL && c.fit == AN_LIMITS_EXCEEDED; mode++)
-        if (t->evaluation && t->evaluation_micro == 0) c = find_micro(t, of, (an_recompute)mode, 1, 0);
+    for (int mode = (int)t->room.recompute; mode <= AN_RECOMPUTE_FULL && c.fit == AN_LIMITS_EXCEEDED; mode++)
+        if (t->evaluator.data && t->evaluator.micro == 0) c = find_micro(t, of, (an_recompute)mode, 1, 0);
     if (c.fit == AN_LIMITS_EXCEEDED) {
         snprintf(text, ADVICE,
                  "even batch.micro %lld with train.recompute full would need %s: use a smaller model or context, or a "
@@ -120,11 +120,11 @@ static void advise_evaluation(an_trainer *t, const trial *of, const change *leas
 
 /* Smaller micro-batches, and recompute with larger ones. */
 static void advise(an_trainer *t, const trial *of, char text[ADVICE]) {
-    const change smaller = find_micro(t, of, t->recompute, 0, 0);
+    const change smaller = find_micro(t, of, t->room.recompute, 0, 0);
     const int64_t least = smaller.fit == AN_LIMITS_FITS ? smaller.micro : 0;
     change again = {.micro = smaller.micro, .bytes = smaller.bytes, .fit = AN_LIMITS_EXCEEDED};
     for (int mode = AN_RECOMPUTE_BLOCK; mode <= AN_RECOMPUTE_FULL && again.fit != AN_LIMITS_FITS; mode++)
-        if (t->recompute != AN_RECOMPUTE_FULL && mode != (int)t->recompute)
+        if (t->room.recompute != AN_RECOMPUTE_FULL && mode != (int)t->room.recompute)
             again = find_micro(t, of, (an_recompute)mode, 0, least);
     int length = 0;
     if (smaller.fit != AN_LIMITS_EXCEEDED && smaller.fit <= again.fit) length = describe(t, &smaller, text, ADVICE);
@@ -141,9 +141,9 @@ static void advise_sharding(const an_trainer *t, const an_trainer_options *optio
     *text = 0;
     if (t->ranks == 1) return;
     if (options->shard == AN_SHARD_AUTO)
-        snprintf(text, DIVISION, "; ranks.shard auto took %s: %s", an_shard_name(t->pieces.sharding),
-                 t->sharding.reason);
-    else if (t->pieces.sharding < AN_SHARD_FULL)
+        snprintf(text, DIVISION, "; ranks.shard auto took %s: %s", an_shard_name(t->division.pieces.sharding),
+                 t->division.choice.reason);
+    else if (t->division.pieces.sharding < AN_SHARD_FULL)
         snprintf(text, DIVISION, "; ranks.shard auto takes what fits");
 }
 
@@ -152,18 +152,18 @@ static void advise_sharding(const an_trainer *t, const an_trainer_options *optio
 /* Smaller micro-batches cost little: down to a leaf, as parts of one have other bits. A save without a copy of the
  * state costs the time that it takes, which is little of the time between saves. Then values are computed twice. */
 static bool next_change(const an_trainer *t, bool has_one_leaf, change *c) {
-    const an_batches *b = &t->batches;
+    const an_batches *b = &t->samples.batches;
     const int64_t leaf = an_divide_up(b->global, b->leaves);
     if (b->chooses && !has_one_leaf && c->micro > leaf) {
         c->micro = an_larger(c->micro / 2, leaf);
         return true;
     }
-    if (t->saves && !c->saves_directly) {
+    if (t->saving.expected && !c->saves_directly) {
         c->saves_directly = true;
         if (b->chooses) c->micro = b->most;
         return true;
     }
-    if (!t->chooses_recompute || c->recompute == AN_RECOMPUTE_FULL) return false;
+    if (!t->room.chooses_recompute || c->recompute == AN_RECOMPUTE_FULL) return false;
     c->recompute = c->recompute == AN_RECOMPUTE_NONE ? AN_RECOMPUTE_BLOCK : AN_RECOMPUTE_FULL;
     if (b->chooses) c->micro = b->most;
     return true;
@@ -198,10 +198,11 @@ static an_status agree(const an_trainer *t, change *c) {
 static an_status note_choice(an_trainer *t, int64_t bytes, const change *c) {
     an_context *ctx = t->ctx;
     char note[256], again[64] = "";
-    if (c->recompute != t->recompute) snprintf(again, sizeof again, " and train.recompute %s", name_of(c->recompute));
+    if (c->recompute != t->room.recompute)
+        snprintf(again, sizeof again, " and train.recompute %s", name_of(c->recompute));
     snprintf(note, sizeof note, "micro-batches of %lld samples%s were chosen: without that, the run would need %s\n",
              (long long)c->micro, again, an_bytes_in_words(bytes).text);
-    if (c->micro != t->batches.most || *again) AN_TRY_RETURN(an_trainer_add_note(t, note));
+    if (c->micro != t->samples.batches.most || *again) AN_TRY_RETURN(an_trainer_add_note(t, note));
     if (!c->saves_directly) return AN_OK;
     snprintf(note, sizeof note,
              "checkpoints are written without a copy of the state, because there is no memory for one: training "
@@ -215,13 +216,14 @@ an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options
     char text[AN_LIMITS_TEXT];
     const int64_t bytes = t->plan->memory.peak;
     const trial of = {options, &limits, bytes};
-    change c = {.micro = t->batches.most, .recompute = t->recompute, .bytes = bytes, .fit = AN_LIMITS_FITS};
+    change c = {
+        .micro = t->samples.batches.most, .recompute = t->room.recompute, .bytes = bytes, .fit = AN_LIMITS_FITS};
     const bool has_one_leaf = an_plan_one_leaf(t->plan) != NULL;
-    if (!t->batches.chooses && !t->chooses_recompute && !t->saves) return AN_OK;
+    if (!t->samples.batches.chooses && !t->room.chooses_recompute && !t->saving.expected) return AN_OK;
     if (an_context_uses_system_memory(ctx)) {
         an_limits_read("", &limits);
-        limits.others = t->sharding.others[t->pieces.sharding];
-        limits.group_others = t->sharding.group_others[t->pieces.sharding];
+        limits.others = t->division.choice.others[t->division.pieces.sharding];
+        limits.group_others = t->division.choice.group_others[t->division.pieces.sharding];
         c.fit = an_limits_compare(&limits, bytes, (int64_t)ctx->bytes, text);
     }
     AN_TRY_RETURN(agree(t, &c));
@@ -234,15 +236,15 @@ an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options
         keep_best(&best, &c);
     }
     /* If nothing fits, an_memory_room_check says what would. */
-    const bool changes =
-        best.micro != t->batches.most || best.recompute != t->recompute || best.saves_directly != t->saves_directly;
+    const bool changes = best.micro != t->samples.batches.most || best.recompute != t->room.recompute ||
+                         best.saves_directly != t->saving.directly;
     if (best.fit != AN_LIMITS_EXCEEDED && changes) {
         AN_TRY_RETURN(note_choice(t, bytes, &best));
-        t->saves_directly = best.saves_directly;
-        t->batches.most = best.micro;
-        t->recompute = best.recompute;
+        t->saving.directly = best.saves_directly;
+        t->samples.batches.most = best.micro;
+        t->room.recompute = best.recompute;
     }
-    t->sharding = (an_sharding){0};
+    t->division.choice = (an_sharding){0};
     return an_sharding_settle(t, options, settled);
 }
 
@@ -252,7 +254,8 @@ static an_status find_advice(an_trainer *t, const trial *of, char text[ADVICE]) 
     an_trainer_drop_plan(t);
     advise(t, of, text);
     AN_TRY_RETURN(an_trainer_make_plan(t, of->options));
-    return t->kernels ? an_plan_count_trainer(t->plan, strlen(t->kernels) + 1) : AN_OK; /* as an_trainer_create does */
+    return t->record.kernels ? an_plan_count_trainer(t->plan, strlen(t->record.kernels) + 1)
+                             : AN_OK; /* as an_trainer_create does */
 }
 
 an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options) {
@@ -265,8 +268,8 @@ an_status an_memory_room_check(an_trainer *t, const an_trainer_options *options)
     if (!an_context_uses_system_memory(ctx)) return AN_OK;
     AN_TRY_RETURN(an_plan_memory_get(t->plan, &memory));
     an_limits_read("", &limits);
-    limits.others = t->sharding.others[t->pieces.sharding];
-    limits.group_others = t->sharding.group_others[t->pieces.sharding];
+    limits.others = t->division.choice.others[t->division.pieces.sharding];
+    limits.group_others = t->division.choice.group_others[t->division.pieces.sharding];
     const an_limits_fit fit = an_limits_compare(&limits, memory.peak, (int64_t)ctx->bytes, text);
     if (fit == AN_LIMITS_FITS) return AN_OK;
     if (fit == AN_LIMITS_TIGHT) {

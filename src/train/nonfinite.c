@@ -82,7 +82,7 @@ static an_status look_at_weights(search *s) {
 }
 
 static void look_at_inputs(search *s) {
-    const an_feed *feed = &s->trainer->feed;
+    const an_feed *feed = &s->trainer->samples.feed;
     for (int i = 0; i < feed->count && !s->input; i++) {
         const an_feed_input *input = &feed->inputs[i];
         const int64_t elements = (int64_t)(input->bytes / an_dtype_size(input->dtype)) * s->samples->part.n;
@@ -91,7 +91,7 @@ static void look_at_inputs(search *s) {
         s->input = input;
         const int64_t sample = s->element / (int64_t)(input->bytes / an_dtype_size(input->dtype));
         an_leaf_samples l = {.index = -1};
-        while (an_leaf_set_next(&s->trainer->batches, &s->trainer->leaves, &s->samples->part, &l) &&
+        while (an_leaf_set_next(&s->trainer->samples.batches, &s->trainer->cut.leaves, &s->samples->part, &l) &&
                sample >= l.at + l.count) {
         }
         s->leaf = l.leaf;
@@ -127,10 +127,10 @@ static an_status look_at_leaf(search *s, const an_leaf_samples *l) {
     an_trainer *t = s->trainer;
     an_context *ctx = t->ctx;
     const int64_t end = l->at + l->count;
-    for (int64_t at = l->at; at < end; at += t->batches.micro) {
+    for (int64_t at = l->at; at < end; at += t->samples.batches.micro) {
         s->leaf = l->leaf;
         s->first = at;
-        s->count = end - at < t->batches.micro ? end - at : t->batches.micro;
+        s->count = end - at < t->samples.batches.micro ? end - at : t->samples.batches.micro;
         AN_TRY_RETURN(an_trainer_feed(t, s->samples, at, s->count));
         an_program_set_hook(t->program, look_at_outputs, s);
         const an_status status = an_program_run(t->program, AN_FORM_TRAIN_FIRST);
@@ -144,7 +144,8 @@ static an_status look_at_leaf(search *s, const an_leaf_samples *l) {
 static an_status look_at_nodes(search *s) {
     an_trainer *t = s->trainer;
     an_context *ctx = t->ctx;
-    for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(&t->batches, &t->leaves, &s->samples->part, &l);) {
+    for (an_leaf_samples l = {.index = -1};
+         an_leaf_set_next(&t->samples.batches, &t->cut.leaves, &s->samples->part, &l);) {
         AN_TRY_RETURN(look_at_leaf(s, &l));
         if (s->instruction >= 0) return AN_OK;
     }
@@ -163,7 +164,7 @@ static an_status look_at_rounds(search *s) {
     const int64_t leaf = s->leaf;
     AN_TRY_RETURN(an_step_begin_reading(t->stepper));
     for (int64_t i = 0; i < t->stepper->rounds.count; i++) {
-        const bool has_leaf = an_leaf_set_next(&t->batches, &t->leaves, &s->samples->part, &l);
+        const bool has_leaf = an_leaf_set_next(&t->samples.batches, &t->cut.leaves, &s->samples->part, &l);
         if (has_leaf && l.count > 0 && status == AN_OK && !found)
             status = look_at_leaf(s, &l);
         else
@@ -209,10 +210,10 @@ static void tell_place(an_text *text, const search *s) {
 }
 
 static void tell_history(an_text *text, const an_trainer *t) {
-    const int64_t count = t->history_count < AN_HISTORY ? t->history_count : AN_HISTORY;
+    const int64_t count = t->record.history_count < AN_HISTORY ? t->record.history_count : AN_HISTORY;
     if (count) an_text_add(text, "\nthe steps before it (step: loss, gradient norm, learning rate):");
-    for (int64_t i = t->history_count - count; i < t->history_count; i++) {
-        const an_step_metrics *m = &t->history[i % AN_HISTORY];
+    for (int64_t i = t->record.history_count - count; i < t->record.history_count; i++) {
+        const an_step_metrics *m = &t->record.history[i % AN_HISTORY];
         an_text_add(text, "\n  %lld: %.6g, %.6g, %.6g", (long long)m->step, m->loss, m->norm, m->rate);
     }
 }

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "base/structs.h"
 #include "exec/array.h"
 #include "train/running.h"
+#include "train/structs.h"
 #include "train/trainer.h"
 
 enum { INPUT = AN_NORMALIZED_INPUT, TARGET = AN_NORMALIZED_TARGET, ENDS = AN_NORMALIZED_ENDS };
@@ -117,14 +117,14 @@ static an_status fit(an_trainer *t, int end, const an_features *given, int64_t s
     if (!f.state && !given) return AN_OK;
     AN_CHECK(ctx, f.state, AN_ERR_ARGUMENT, "there are statistics of the %ss, but the model does not normalise them",
              words[end]);
-    AN_CHECK(ctx, given || !t->streams, AN_ERR_STATE,
+    AN_CHECK(ctx, given || !t->samples.streams, AN_ERR_STATE,
              "the training data is a stream, which has no samples yet: give the statistics of the %ss in "
              "an_normalize_options, or set `running` in it",
              words[end]);
     if (!given) {
         const an_feed_input *input;
         AN_TRY(an_normalization_input(t, end, &input));
-        AN_TRY(an_features_create(&own, t->training, input->field, samples, f.state->elements));
+        AN_TRY(an_features_create(&own, t->samples.data, input->field, samples, f.state->elements));
         f.statistics = own;
     }
     AN_TRY(set_states(&f));
@@ -176,7 +176,7 @@ an_status an_normalization_note_origin(an_trainer *t, int end, const char *path)
 
 an_status an_normalization_check(const an_trainer *t) {
     an_context *ctx = t->ctx;
-    for (int end = 0; end < ENDS && !t->running; end++) {
+    for (int end = 0; end < ENDS && !t->samples.running; end++) {
         bool known;
         AN_TRY_RETURN(an_normalization_is_known(t->params, end, &known));
         if (known) continue;

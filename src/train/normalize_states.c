@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/convert.h"
 #include "base/status.h"
-#include "exec/array.h"
 #include "train/normalize.h"
 #include "train/trainer.h"
 
@@ -84,7 +84,7 @@ an_status an_normalization_check_scale(an_context *ctx, an_dtype dtype, int end,
 }
 
 an_status an_normalization_input(const an_trainer *t, int end, const an_feed_input **input) {
-    const an_feed *feed = &t->feed;
+    const an_feed *feed = &t->samples.feed;
     int others = 0;
     *input = NULL;
     for (int i = 0; i < feed->count; i++) {

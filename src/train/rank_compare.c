@@ -5,11 +5,11 @@
 #include <xxhash.h>
 
 #include "anneal/ranks.h"
-#include "base/binary.h"
 #include "base/context.h"
 #include "base/isa.h"
-#include "base/limits.h"
 #include "base/status.h"
+#include "base/system/binary.h"
+#include "base/system/limits.h"
 #include "base/text/text.h"
 #include "comm/comm.h"
 #include "pass/shard.h"
@@ -109,8 +109,8 @@ static an_status hash_model(const an_graph *graph, uint64_t hash[2]) {
  * threads what a budget allows. */
 static uint64_t hash_pieces(const an_trainer *t) {
     uint64_t hash = 0;
-    for (int i = 0; i < t->shards->unit_count; i++) {
-        const an_page_range *pages = &t->shards->units[i].pages;
+    for (int i = 0; i < t->division.shards->unit_count; i++) {
+        const an_page_range *pages = &t->division.shards->units[i].pages;
         hash = an_hash((const int64_t[]){pages->begin, pages->end}, 2 * sizeof(int64_t), hash);
     }
     for (int form = 0; form < AN_FORMS; form++) {
@@ -131,10 +131,10 @@ static uint64_t hash_pieces(const an_trainer *t) {
 static an_status describe(record *r, an_trainer *t) {
     an_context *ctx = t->ctx;
     uint64_t hash[2];
-    const an_shard shard = t->plan ? t->pieces.sharding : t->asked;
+    const an_shard shard = t->plan ? t->division.pieces.sharding : t->division.asked;
     snprintf(r->values[VERSION], TEXT, "%s", an_version());
     snprintf(r->values[SHARD], TEXT, "%s%s%s", shard == AN_SHARD_AUTO ? "auto" : an_shard_name(shard),
-             t->pieces.round_passes > 1 ? ", accumulates" : "", t->planned ? ", to be planned only" : "");
+             t->division.pieces.round_passes > 1 ? ", accumulates" : "", t->planned ? ", to be planned only" : "");
     if (!t->plan) return AN_OK;
     snprintf(r->values[ISA], TEXT, "%s", an_isa_name(ctx->isa));
     snprintf(r->values[PRECISION], TEXT, "%s", an_dtype_name(t->precision));
@@ -142,20 +142,20 @@ static an_status describe(record *r, an_trainer *t) {
     write_hash(r->values[BINARY], hash);
     AN_TRY_RETURN(an_kernel_fingerprint(ctx, hash));
     write_hash(r->values[KERNELS], hash);
-    snprintf(r->values[FORCED], TEXT, "%.*s", TEXT - 1, t->kernels ? t->kernels : "");
+    snprintf(r->values[FORCED], TEXT, "%.*s", TEXT - 1, t->record.kernels ? t->record.kernels : "");
     AN_TRY_RETURN(an_fingerprint_make(t));
-    write_hash(r->values[DATA], t->fingerprint);
+    write_hash(r->values[DATA], t->record.fingerprint);
     write_number(r->values[PARAMETERS], an_graph_parameter_elements(t->graph));
     AN_TRY_RETURN(hash_model(t->graph, hash));
     write_hash(r->values[MODEL], hash);
-    write_number(r->values[GLOBAL], t->batches.global);
-    write_number(r->values[MICRO], t->batches.micro);
-    write_number(r->values[EVALUATION_MICRO], t->evaluation ? an_evaluation_micro(t) : 0);
-    write_number(r->values[LEAVES], t->batches.leaves);
+    write_number(r->values[GLOBAL], t->samples.batches.global);
+    write_number(r->values[MICRO], t->samples.batches.micro);
+    write_number(r->values[EVALUATION_MICRO], t->evaluator.data ? an_evaluation_micro(t) : 0);
+    write_number(r->values[LEAVES], t->samples.batches.leaves);
     write_number(r->values[SEED], t->seed);
     write_number(r->values[STEPS], t->steps);
-    snprintf(r->values[DETAILS], TEXT, "%u", t->asked_details);
-    if (t->shards) snprintf(r->values[PIECES], TEXT, "%016llx", (unsigned long long)hash_pieces(t));
+    snprintf(r->values[DETAILS], TEXT, "%u", t->evaluator.asked_details);
+    if (t->division.shards) snprintf(r->values[PIECES], TEXT, "%016llx", (unsigned long long)hash_pieces(t));
     if (t->stepper) snprintf(r->values[RATE], TEXT, "%.9g", t->stepper->options.rate);
     if (t->stepper) snprintf(r->values[AVERAGE], TEXT, "%.17g", t->stepper->options.ema_decay);
     return AN_OK;
@@ -164,7 +164,7 @@ static an_status describe(record *r, an_trainer *t) {
 /* With a micro-batch for each leaf, each doubling of them costs one process a gradient buffer. */
 an_status an_ranks_check_leaves(an_trainer *t) {
     an_context *ctx = t->ctx;
-    const int64_t leaves = t->batches.leaves;
+    const int64_t leaves = t->samples.batches.leaves;
     int64_t enough = 1, buffers = 0;
     if (t->ranks <= leaves) return AN_OK;
     for (; enough < t->ranks; enough *= 2) buffers++;

@@ -5,7 +5,6 @@
 
 #include "anneal/ranks.h"
 #include "base/integer.h"
-#include "base/structs.h"
 #include "comm/comm.h"
 #include "data/summary.h"
 #include "train/normalize.h"
@@ -56,7 +55,7 @@ static void release(an_context *ctx, an_running **running) {
 }
 
 void an_running_destroy(an_trainer *t) {
-    release(t->ctx, &t->running);
+    release(t->ctx, &t->samples.running);
 }
 
 static an_status make_end(an_running *r, const an_trainer *t, int end, an_scaling scaling) {
@@ -86,21 +85,21 @@ an_status an_running_make(an_trainer *t, const an_normalize_options *options) {
     an_context *ctx = t->ctx;
     an_running *r = NULL;
     const size_t before = ctx->bytes;
-    AN_CHECK(ctx, t->streams, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, t->samples.streams, AN_ERR_ARGUMENT,
              "running means and scales are for a stream; the samples of this data are all known before the first step, "
              "so compute them from the first samples");
     AN_CHECK(ctx, !options->inputs && !options->targets, AN_ERR_ARGUMENT,
              "means and scales are either given or running, and not both");
     AN_CHECK(ctx, !t->planned, AN_ERR_STATE, "this trainer was opened only for its plan");
     AN_TRY(an_alloc(ctx, (void **)&r, 1, sizeof *r));
-    r->leaves = t->batches.leaves;
+    r->leaves = t->samples.batches.leaves;
     AN_TRY(make_end(r, t, AN_NORMALIZED_INPUT, options->input_scaling));
     AN_TRY(make_end(r, t, AN_NORMALIZED_TARGET, options->target_scaling));
     AN_CHECK(ctx, r->width > 0, AN_ERR_ARGUMENT, "the model normalises neither its inputs nor its targets");
     AN_TRY(an_alloc(ctx, (void **)&r->record, record_count(r), sizeof *r->record));
     AN_TRY(an_plan_count_trainer(t->plan, ctx->bytes - before));
-    release(ctx, &t->running);
-    t->running = r;
+    release(ctx, &t->samples.running);
+    t->samples.running = r;
     return AN_OK;
 fail:
     release(ctx, &r);
@@ -115,7 +114,8 @@ static double *numbers_of(const an_running *r, const running_end *e, int64_t lea
 
 static void summarize(an_running *r, const an_trainer *t, const an_batch *samples) {
     const an_batch_part *part = &samples->part;
-    for (an_leaf_samples l = {.index = -1}; part->n > 0 && an_leaf_set_next(&t->batches, &t->leaves, part, &l);)
+    for (an_leaf_samples l = {.index = -1};
+         part->n > 0 && an_leaf_set_next(&t->samples.batches, &t->cut.leaves, part, &l);)
         for (int i = 0; i < ENDS && l.count > 0; i++) {
             const running_end *e = &r->ends[i];
             if (e->features == 0) continue;
@@ -256,7 +256,7 @@ static an_status look(an_running *r, an_trainer *t) {
 
 an_status an_running_look(an_trainer *t, an_status status, const an_batch *samples) {
     an_context *ctx = t->ctx;
-    an_running *r = t->running;
+    an_running *r = t->samples.running;
     if (!r) return status;
     r->has_next = false;
     memset(r->record, 0, record_count(r) * sizeof *r->record);
@@ -267,7 +267,7 @@ an_status an_running_look(an_trainer *t, an_status status, const an_batch *sampl
 }
 
 an_status an_running_keep(an_trainer *t) {
-    an_running *r = t->running;
+    an_running *r = t->samples.running;
     if (!r || !r->has_next || t->stepper->skipped) return AN_OK;
     r->has_next = false;
     return write_next(r, t);

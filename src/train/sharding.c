@@ -5,10 +5,11 @@
 
 #include "base/guard.h"
 #include "base/integer.h"
-#include "base/structs.h"
 #include "comm/comm.h"
+#include "exec/structs.h"
 #include "step/rounds.h"
 #include "train/sharding_cost.h"
+#include "train/structs.h"
 #include "train/trainer.h"
 
 /* From the least that is divided to the most; and then one that is shown, but only taken where somebody asks for it. */
@@ -44,7 +45,7 @@ static bool has_parts(const an_batches *b) {
 }
 
 static an_status check_parts(const settling *s) {
-    const an_batches *b = &s->t->batches;
+    const an_batches *b = &s->t->samples.batches;
     const int64_t samples = an_divide_up(an_batches_largest(b), b->leaves);
     if (s->options->accumulate != AN_ACCUMULATE_OFF || !has_parts(b)) return AN_OK;
     return AN_ERROR(
@@ -60,20 +61,20 @@ static an_status make_plan(const settling *s, an_shard shard) {
     an_trainer *t = s->t;
     an_context *ctx = t->ctx;
     if (t->plan) an_trainer_drop_plan(t);
-    t->pieces.sharding = shard;
-    t->group_ranks = shard == AN_SHARD_HYBRID ? s->group_ranks : t->ranks;
-    t->accumulates = s->accumulates || has_parts(&t->batches);
+    t->division.pieces.sharding = shard;
+    t->division.group_ranks = shard == AN_SHARD_HYBRID ? s->group_ranks : t->ranks;
+    t->division.accumulates = s->accumulates || has_parts(&t->samples.batches);
     if (an_shard_has_rounds(shard)) AN_TRY_RETURN(check_parts(s));
     return an_trainer_make_plan(t, s->options);
 }
 
 /* Micro-batches that the rank runs in a step. */
 static int64_t runs_of(const an_trainer *t) {
-    const an_batches *b = &t->batches;
-    if (an_shard_has_rounds(t->pieces.sharding))
-        return an_leaf_rounds_count(&t->pieces, b->leaves) * an_leaf_rounds_passes(&t->pieces);
-    if (t->together > 1) return an_divide_up(t->leaves.count, t->together);
-    return t->leaves.count * an_divide_up(an_divide_up(an_batches_largest(b), b->leaves), b->micro);
+    const an_batches *b = &t->samples.batches;
+    if (an_shard_has_rounds(t->division.pieces.sharding))
+        return an_leaf_rounds_count(&t->division.pieces, b->leaves) * an_leaf_rounds_passes(&t->division.pieces);
+    if (t->cut.together > 1) return an_divide_up(t->cut.leaves.count, t->cut.together);
+    return t->cut.leaves.count * an_divide_up(an_divide_up(an_batches_largest(b), b->leaves), b->micro);
 }
 
 /* Reading gradients for their norm and for the update, and reading and writing weights and moments; and for an
@@ -89,9 +90,9 @@ static int64_t updated_bytes(const an_trainer *t) {
 static int64_t linked_bytes(const settling *s) {
     const an_trainer *t = s->t;
     if (s->host_ranks >= t->ranks) return 0;
-    if (t->group_ranks == t->ranks) return t->plan->traffic.sent;
+    if (t->division.group_ranks == t->ranks) return t->plan->traffic.sent;
     const int64_t own = an_trainer_own_pages(t) * AN_PAGE * (int64_t)an_dtype_size(t->plan->sizes.trainable_dtype);
-    return 2 * own / t->shards->groups * (t->shards->groups - 1);
+    return 2 * own / t->division.shards->groups * (t->division.shards->groups - 1);
 }
 
 /* Seconds of a micro-batch, the same on every rank. */
@@ -348,7 +349,7 @@ static an_status begin(settling *s) {
     an_trainer *t = s->t;
     an_context *ctx = t->ctx;
     const int hosts = s->options->hosts > 0 ? s->options->hosts : 1;
-    s->found = &t->sharding;
+    s->found = &t->division.choice;
     s->is_planned = t->planned && s->options->ranks > 0;
     s->host_ranks = s->is_planned ? (int)an_divide_up(t->ranks, hosts) : an_host_comm(ctx)->ranks;
     s->group_ranks = !s->is_planned ? an_group_ranks(ctx) : t->ranks % hosts ? 0 : t->ranks / hosts;
@@ -378,8 +379,9 @@ static an_status find_asked(const settling *s, an_shard *asked) {
 
 /* Whether ranks send the gradients of each micro-batch by themselves though some could be added before. */
 static bool sends_in_parts(const an_trainer *t) {
-    return !t->reduces_bf16 &&
-           t->pieces.round_leaves < an_leaf_rounds_most(t->batches.leaves, t->group_ranks, t->ranks / t->group_ranks);
+    return !t->division.reduces_bf16 &&
+           t->division.pieces.round_leaves < an_leaf_rounds_most(t->samples.batches.leaves, t->division.group_ranks,
+                                                                 t->ranks / t->division.group_ranks);
 }
 
 /* What the ranks of the host need is about to be added anew. */
@@ -397,7 +399,7 @@ static an_status try_accumulating(settling *s, an_shard taken, bool *settled) {
     an_context *ctx = t->ctx;
     const an_assessment before = s->found->of[taken];
     const int64_t others = s->found->others[taken], group_others = s->found->group_others[taken];
-    if (!an_shard_has_rounds(taken) || t->accumulates || s->options->accumulate == AN_ACCUMULATE_OFF ||
+    if (!an_shard_has_rounds(taken) || t->division.accumulates || s->options->accumulate == AN_ACCUMULATE_OFF ||
         !sends_in_parts(t))
         return AN_OK;
     s->accumulates = true;
@@ -422,15 +424,16 @@ an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, b
     const bool compares = asked == AN_SHARD_AUTO || t->planned;
     settling s = {.t = t, .options = options, .accumulates = options->accumulate == AN_ACCUMULATE_ON};
     *settled = true;
-    t->pieces.is_hybrid = asked == AN_SHARD_HYBRID && !compares; /* strategies that are compared have their own names */
+    t->division.pieces.is_hybrid =
+        asked == AN_SHARD_HYBRID && !compares; /* strategies that are compared have their own names */
     if (t->ranks == 1) {
         double seconds;
         s.host_ranks = 1;
         AN_TRY(make_plan(&s, AN_SHARD_NONE));
         an_trainer_end_counting(t);
-        t->sharding.counted = t->plan->memory.trainer;
+        t->division.choice.counted = t->plan->memory.trainer;
         AN_TRY(estimate_pass(t, &seconds));
-        t->sharding.of[AN_SHARD_NONE] = take_rank(&s, seconds);
+        t->division.choice.of[AN_SHARD_NONE] = take_rank(&s, seconds);
         return AN_OK;
     }
     AN_TRY(begin(&s));
@@ -447,8 +450,8 @@ an_status an_sharding_settle(an_trainer *t, const an_trainer_options *options, b
     AN_TRY(status);
     if (compares) choose(s.found);
     const an_shard taken = asked == AN_SHARD_AUTO ? s.found->automatic : asked;
-    t->pieces.is_hybrid = options->shard == AN_SHARD_HYBRID;
-    if (*settled && (!t->plan || t->pieces.sharding != taken)) AN_TRY(make_plan(&s, taken));
+    t->division.pieces.is_hybrid = options->shard == AN_SHARD_HYBRID;
+    if (*settled && (!t->plan || t->division.pieces.sharding != taken)) AN_TRY(make_plan(&s, taken));
     if (*settled) AN_TRY(try_accumulating(&s, taken, settled));
     if (*settled) s.found->counted = t->plan->memory.trainer;
     status = AN_OK;
@@ -461,7 +464,8 @@ fail:
 /* ---- what programs ask ---- */
 
 static const an_assessment *find(const an_trainer *t, an_shard shard) {
-    return (unsigned)shard < AN_SHARD_COUNT && t->sharding.of[shard].is_known ? &t->sharding.of[shard] : NULL;
+    return (unsigned)shard < AN_SHARD_COUNT && t->division.choice.of[shard].is_known ? &t->division.choice.of[shard]
+                                                                                     : NULL;
 }
 
 static an_status not_known(const an_trainer *t) {
@@ -474,7 +478,7 @@ an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_strategy
     AN_GUARD;
     AN_NEED(trainer, strategy);
     an_context *ctx = trainer->ctx;
-    const an_sharding *f = &trainer->sharding;
+    const an_sharding *f = &trainer->division.choice;
     const an_assessment *a = find(trainer, shard);
     AN_TRY_RETURN(an_strategy_check(ctx, strategy));
     if (!a) return not_known(trainer);
@@ -491,7 +495,7 @@ an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_strategy
                              .possible = a->is_possible,
                              .fits = is_room(a),
                              .automatic = is_automatic,
-                             .taken = trainer->plan && shard == trainer->pieces.sharding};
+                             .taken = trainer->plan && shard == trainer->division.pieces.sharding};
     return an_strategy_write(ctx, strategy, &own);
 }
 
@@ -501,7 +505,7 @@ an_status an_strategy_memory_get(const an_trainer *trainer, an_shard shard, an_p
     const an_assessment *a = find(trainer, shard);
     if (!a) return not_known(trainer);
     an_plan_memory own = a->memory;
-    const int64_t since = trainer->plan ? trainer->plan->memory.trainer - trainer->sharding.counted : 0;
+    const int64_t since = trainer->plan ? trainer->plan->memory.trainer - trainer->division.choice.counted : 0;
     if (a->is_possible) { /* the run's settings, which are the same whatever is divided */
         own.trainer += since;
         own.peak += since;

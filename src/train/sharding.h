@@ -7,7 +7,9 @@
 #ifndef AN_TRAIN_SHARDING_H
 #define AN_TRAIN_SHARDING_H
 
-#include "base/limits.h"
+#include "base/system/limits.h"
+#include "comm/borders.h"
+#include "exec/params.h"
 #include "exec/shards.h"
 
 enum { AN_SHARDING_TEXT = 512 };
@@ -33,6 +35,20 @@ typedef struct an_sharding {
     an_shard automatic; /* what AN_SHARD_AUTO takes, if all were looked at */
     char reason[2 * AN_SHARDING_TEXT]; /* why, as a sentence without its full stop; "": not all were looked at */
 } an_sharding;
+
+/* What the ranks of a trainer divide. */
+typedef struct an_division {
+    an_shard asked;          /* of the options */
+    an_sharding choice;      /* how they could */
+    an_params_pieces pieces; /* how the store is divided */
+    an_shards *shards;       /* who owns what; NULL: every rank has everything */
+    int host_ranks;          /* an_host_ranks */
+    int group_ranks;         /* that divide the state: all, or those of a host, which are neighbours */
+    bool reduces_bf16;
+    bool accumulates; /* where gradients are divided: those of several micro-batches are added before they are sent */
+    an_border_survey borders;      /* which leaves each rank has */
+    struct an_save_layout *layout; /* of checkpoints, while ranks are counted; else NULL */
+} an_division;
 
 struct an_trainer;
 struct an_trainer_options;

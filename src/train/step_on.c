@@ -30,20 +30,20 @@ static void release_copies(an_trainer *t, struct an_handed *h) {
 }
 
 void an_handed_destroy(an_trainer *t) {
-    if (!t->handed) return;
-    release_copies(t, t->handed);
-    an_release(t->ctx, (void **)&t->handed->counts, 2 * (size_t)t->ranks, sizeof *t->handed->counts);
-    an_release(t->ctx, (void **)&t->handed, 1, sizeof *t->handed);
+    if (!t->samples.handed) return;
+    release_copies(t, t->samples.handed);
+    an_release(t->ctx, (void **)&t->samples.handed->counts, 2 * (size_t)t->ranks, sizeof *t->samples.handed->counts);
+    an_release(t->ctx, (void **)&t->samples.handed, 1, sizeof *t->samples.handed);
 }
 
 /* Which of the feed's inputs is which end. */
 static const an_feed_input *end_of(const an_trainer *t, int end) {
-    return &t->feed.inputs[end == 1 ? t->feed.targets : 1 - t->feed.targets];
+    return &t->samples.feed.inputs[end == 1 ? t->samples.feed.targets : 1 - t->samples.feed.targets];
 }
 
 static an_status allocate(an_trainer *t, int64_t n) {
     an_context *ctx = t->ctx;
-    struct an_handed *h = t->handed;
+    struct an_handed *h = t->samples.handed;
     release_copies(t, h);
     h->capacity = n; /* what is not there yet is NULL, and released as such */
     AN_TRY_RETURN(an_alloc(ctx, (void **)&h->indices, (size_t)n, sizeof *h->indices));
@@ -57,18 +57,18 @@ static an_status allocate(an_trainer *t, int64_t n) {
 /* Room for n samples. */
 static an_status make_room(an_trainer *t, int64_t n) {
     an_context *ctx = t->ctx;
-    if (n > t->handed->capacity) {
+    if (n > t->samples.handed->capacity) {
         const an_status status = allocate(t, n);
-        if (status != AN_OK) release_copies(t, t->handed);
+        if (status != AN_OK) release_copies(t, t->samples.handed);
         AN_TRY_RETURN(status);
-        for (int64_t i = 0; i < n; i++) t->handed->indices[i] = i;
+        for (int64_t i = 0; i < n; i++) t->samples.handed->indices[i] = i;
     }
-    if (n <= t->number_count) return AN_OK;
+    if (n <= t->samples.number_count) return AN_OK;
     int64_t *numbers = NULL;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&numbers, (size_t)n, sizeof *numbers));
-    an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
-    t->numbers = numbers;
-    t->number_count = n;
+    an_release(ctx, (void **)&t->samples.numbers, (size_t)t->samples.number_count, sizeof *t->samples.numbers);
+    t->samples.numbers = numbers;
+    t->samples.number_count = n;
     return AN_OK;
 }
 
@@ -128,7 +128,7 @@ static an_status copy_array(an_trainer *t, int end, const an_array *array, bool 
     const an_feed_input *input = end_of(t, end);
     const int64_t count = array->dims[0] * (int64_t)(input->bytes / an_dtype_size(input->dtype));
     for (int64_t i = 0; i < count; i++)
-        if (!convert(array->dtype, element_at(array, dense, i), input->dtype, t->handed->copies[end], i))
+        if (!convert(array->dtype, element_at(array, dense, i), input->dtype, t->samples.handed->copies[end], i))
             return AN_ERROR(t->ctx, AN_ERR_ARGUMENT, "element %" PRId64 " of '%s' does not fit in %s", i, input->name,
                             an_dtype_name(input->dtype));
     return AN_OK;
@@ -137,7 +137,7 @@ static an_status copy_array(an_trainer *t, int end, const an_array *array, bool 
 /* What the model has no row or class for is found before it indexes anything. */
 static an_status check_integers(const an_trainer *t, int end, const void *values, int64_t n) {
     const an_feed_input *input = end_of(t, end);
-    const int64_t limit = t->training->checked[input->field],
+    const int64_t limit = t->samples.data->checked[input->field],
                   each = (int64_t)(input->bytes / an_dtype_size(input->dtype));
     if (!is_integer(input->dtype) || limit <= 0) return AN_OK;
     for (int64_t i = 0; i < n * each; i++) {
@@ -165,7 +165,7 @@ static an_status find_values(an_trainer *t, int end, int64_t n, const an_array *
     *values = array->data;
     if (!dense || array->dtype != input->dtype) {
         AN_TRY_RETURN(copy_array(t, end, array, dense));
-        *values = t->handed->copies[end];
+        *values = t->samples.handed->copies[end];
     }
     return check_integers(t, end, *values, n);
 }
@@ -183,7 +183,7 @@ static an_status find_part(an_trainer *t, int64_t n, an_batch_part *part) {
     an_context *ctx = t->ctx;
     *part = (an_batch_part){.n = n, .total = n};
     if (t->ranks == 1) return AN_OK;
-    int64_t *counts = t->handed->counts;
+    int64_t *counts = t->samples.handed->counts;
     const an_comm_merger merger = {.bytes = (size_t)t->ranks * sizeof *counts,
                                    .merge = add_counts,
                                    .user = t,
@@ -197,19 +197,21 @@ static an_status find_part(an_trainer *t, int64_t n, an_batch_part *part) {
         if (i == t->rank) part->first = part->total;
         part->total += counts[i] > 0 ? counts[i] : 0;
     }
-    const int64_t first = t->leaves.first, end = first + t->leaves.count;
-    part->own = t->leaves.count > t->leaves.each || part->first != an_leaf_begin(&t->batches, part->total, first) ||
-                part->first + n != an_leaf_begin(&t->batches, part->total, end);
+    const int64_t first = t->cut.leaves.first, end = first + t->cut.leaves.count;
+    part->own = t->cut.leaves.count > t->cut.leaves.each ||
+                part->first != an_leaf_begin(&t->samples.batches, part->total, first) ||
+                part->first + n != an_leaf_begin(&t->samples.batches, part->total, end);
     return AN_OK;
 }
 
 /* On all ranks or on none: one without its list could not take part. */
 static an_status make_handed(an_trainer *t) {
     an_context *ctx = t->ctx;
-    if (t->handed) return AN_OK;
-    an_status status = an_alloc(ctx, (void **)&t->handed, 1, sizeof *t->handed);
+    if (t->samples.handed) return AN_OK;
+    an_status status = an_alloc(ctx, (void **)&t->samples.handed, 1, sizeof *t->samples.handed);
     if (status == AN_OK && t->ranks > 1)
-        status = an_alloc(ctx, (void **)&t->handed->counts, 2 * (size_t)t->ranks, sizeof *t->handed->counts);
+        status =
+            an_alloc(ctx, (void **)&t->samples.handed->counts, 2 * (size_t)t->ranks, sizeof *t->samples.handed->counts);
     status = an_ranks_agree(ctx, status);
     if (status != AN_OK) an_handed_destroy(t);
     return status;
@@ -225,11 +227,11 @@ static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, c
     if (n == 0 && t->ranks == 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "a step needs at least one sample, because otherwise there is no gradient");
-    if (t->feed.count != ENDS || t->feed.targets < 0)
+    if (t->samples.feed.count != ENDS || t->samples.feed.targets < 0)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
                         "the model reads %d inputs, but a step on the caller's samples is possible only for models "
                         "with one input and targets",
-                        t->feed.count);
+                        t->samples.feed.count);
     const char *missing = !inputs || !inputs->data ? "inputs" : !targets || !targets->data ? "targets" : NULL;
     if (n > 0 && missing)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s is NULL, but the step has %" PRId64 " samples", missing, n);
@@ -255,12 +257,13 @@ static an_status take(an_trainer *t, an_status status, int64_t n, const an_array
     if (status != AN_OK && (t->ranks == 1 || t->planned)) return status;
     if (status != AN_OK) AN_TRY_RETURN(an_step_fail(t->stepper, status, -1));
     AN_TRY_RETURN(find_part(t, status == AN_OK ? n : 0, &samples.part));
-    samples.indices = t->handed->indices;
+    samples.indices = t->samples.handed->indices;
     status = an_running_look(t, status, &samples);
     status = an_trainer_take(t, status, &samples, metrics);
     if (status == AN_OK) status = an_running_keep(t);
     if (status == AN_OK) an_span_end(ctx, "step", t->next, begin);
-    if (t->loader) an_loader_seek(t->loader, t->next); /* the data's samples of this step are left out */
+    if (t->samples.loader)
+        an_loader_seek(t->samples.loader, t->next); /* the data's samples of this step are left out */
     return status;
 }
 

@@ -9,20 +9,21 @@
 #include "anneal/train.h"
 #include "base/guard.h"
 #include "base/integer.h"
-#include "base/structs.h"
 #include "comm/comm.h"
 #include "data/loader.h"
 #include "data/permutation.h"
 #include "launch/launcher.h"
+#include "step/structs.h"
 #include "store/route.h"
 #include "train/changes.h"
 #include "train/default_leaves.h"
+#include "train/evaluation/own_metrics.h"
 #include "train/loss_weights.h"
 #include "train/memory_room.h"
 #include "train/nonfinite.h"
-#include "train/own_metrics.h"
 #include "train/rank_compare.h"
 #include "train/running.h"
+#include "train/structs.h"
 
 /* ---- making one ---- */
 
@@ -81,7 +82,7 @@ static an_status make_stepper(an_trainer *t, const an_trainer_options *o) {
     step.rate = o->rate;
     step.clip_norm = o->clip_norm;
     step.clip_value = o->clip_value;
-    step.leaves = t->batches.leaves;
+    step.leaves = t->samples.batches.leaves;
     step.scales = o->precision == AN_DTYPE_F16;
     step.skips = o->skips;
     step.reduces_bf16 = o->reduces_bf16;
@@ -110,13 +111,13 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
     if (!an_groups_train(t->groups))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter, so nothing is left to train");
     AN_TRY_RETURN(an_graph_verify(t->graph));
-    AN_TRY_RETURN(an_feed_make(&t->feed, t->graph, t->training));
-    if (t->evaluation) AN_TRY_RETURN(an_feed_make(&t->evaluation_feed, t->graph, t->evaluation));
+    AN_TRY_RETURN(an_feed_make(&t->samples.feed, t->graph, t->samples.data));
+    if (t->evaluator.data) AN_TRY_RETURN(an_feed_make(&t->evaluator.feed, t->graph, t->evaluator.data));
     AN_TRY_RETURN(make_schedule(t, o));
     AN_TRY_RETURN(an_norms_make(t, o->norms));
     AN_TRY_RETURN(an_loss_weights_make(t, o));
     AN_TRY_RETURN(an_default_leaves_choose(t, o));
-    t->held += ctx->bytes - before;
+    t->room.held += ctx->bytes - before;
     return AN_OK;
 }
 
@@ -124,25 +125,26 @@ static an_status make_first_parts(an_trainer *t, const an_trainer_options *o) {
 static an_status prepare(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_context_check_threads(ctx));
-    t->progress = an_progress_start();
-    t->own_metric_count = t->evaluation ? an_own_metrics_count(ctx) : 0;
+    t->record.progress = an_progress_start();
+    t->evaluator.own_metric_count = t->evaluator.data ? an_own_metrics_count(ctx) : 0;
     t->seed = options->seed;
-    const int64_t samples = t->streams ? AN_STREAM_SAMPLES : an_dataset_count(t->training);
-    AN_TRY_RETURN(an_batches_make(&t->batches, ctx, samples, options->batch));
+    const int64_t samples = t->samples.streams ? AN_STREAM_SAMPLES : an_dataset_count(t->samples.data);
+    AN_TRY_RETURN(an_batches_make(&t->samples.batches, ctx, samples, options->batch));
     t->steps = options->steps ? options->steps
-               : t->streams   ? INT64_MAX
-                              : an_batches_epoch_begin(&t->batches, options->epochs ? options->epochs : 1);
-    t->sample_mean = options->sample_mean;
+               : t->samples.streams
+                   ? INT64_MAX
+                   : an_batches_epoch_begin(&t->samples.batches, options->epochs ? options->epochs : 1);
+    t->weighing.sample_mean = options->sample_mean;
     AN_TRY_RETURN(an_changes_check(t, options));
     t->max_skips = options->max_skips;
-    t->evaluation_count = options->evaluation_samples;
-    t->evaluation_micro = options->evaluation_micro;
-    t->asked_details = options->details;
-    t->shows_average = options->ema_decay > 0 && options->weights != AN_MODEL_WEIGHTS_RAW;
+    t->evaluator.count = options->evaluation_samples;
+    t->evaluator.micro = options->evaluation_micro;
+    t->evaluator.asked_details = options->details;
+    t->evaluator.shows_average = options->ema_decay > 0 && options->weights != AN_MODEL_WEIGHTS_RAW;
     t->precision = options->precision;
-    t->loader_threads = options->loader_threads;
-    t->chooses_recompute = options->recompute == AN_RECOMPUTE_AUTO;
-    t->recompute = t->chooses_recompute ? AN_RECOMPUTE_NONE : options->recompute;
+    t->samples.threads = options->loader_threads;
+    t->room.chooses_recompute = options->recompute == AN_RECOMPUTE_AUTO;
+    t->room.recompute = t->room.chooses_recompute ? AN_RECOMPUTE_NONE : options->recompute;
     AN_TRY_RETURN(make_first_parts(t, options));
     return an_ranks_check_leaves(t);
 }
@@ -152,44 +154,47 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     an_context *ctx = t->ctx;
     an_params_options params;
     an_params_options_init(&params, sizeof params);
-    AN_TRY_RETURN(an_plan_forced_kernels(t->plan, &t->kernels));
-    if (t->kernels) AN_TRY_RETURN(an_plan_count_trainer(t->plan, strlen(t->kernels) + 1));
+    AN_TRY_RETURN(an_plan_forced_kernels(t->plan, &t->record.kernels));
+    if (t->record.kernels) AN_TRY_RETURN(an_plan_count_trainer(t->plan, strlen(t->record.kernels) + 1));
     AN_TRY_RETURN(an_memory_room_check(t, options));
     if (t->planned) return AN_OK;
     AN_TRY_RETURN(an_optimizer_moments_in(ctx, options->optimizer, &params.moments));
     params.average = options->ema_decay > 0;
-    AN_TRY_RETURN(an_params_create_in(&t->params, ctx, t->graph, &params, t->shards ? &t->pieces : NULL));
+    AN_TRY_RETURN(
+        an_params_create_in(&t->params, ctx, t->graph, &params, t->division.shards ? &t->division.pieces : NULL));
     const uint64_t seed = (uint64_t)options->seed;
     AN_TRY_RETURN(options->loads_weights ? an_params_defer(t->params, seed) : an_params_init(t->params, seed));
     AN_TRY_RETURN(an_program_create(&t->program, t->plan, t->params));
-    AN_TRY_RETURN(an_feed_set_limits(&t->feed, t->program, t->training));
-    if (t->evaluation) AN_TRY_RETURN(an_feed_set_limits(&t->evaluation_feed, t->program, t->evaluation));
+    AN_TRY_RETURN(an_feed_set_limits(&t->samples.feed, t->program, t->samples.data));
+    if (t->evaluator.data) AN_TRY_RETURN(an_feed_set_limits(&t->evaluator.feed, t->program, t->evaluator.data));
     AN_TRY_RETURN(an_optimizer_create(&t->optimizer, t->params, t->groups, options->optimizer));
     if (t->norms.count > 0) AN_TRY_RETURN(an_page_sums_divide(&t->optimizer->sums));
     AN_TRY_RETURN(make_stepper(t, options));
-    if (t->evaluation) {
+    if (t->evaluator.data) {
         const an_loader_options evaluation = an_evaluation_loader(t);
-        AN_TRY_RETURN(an_loader_create(&t->evaluation_loader, ctx, &evaluation));
-        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values));
-        t->evaluation_sums_count = an_evaluation_most_batches(t);
+        AN_TRY_RETURN(an_loader_create(&t->evaluator.loader, ctx, &evaluation));
+        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->evaluator.output_values, t->evaluator.output_count,
+                               sizeof *t->evaluator.output_values));
+        t->evaluator.sums_count = an_evaluation_most_batches(t);
         AN_TRY_RETURN(
-            an_alloc(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums));
+            an_alloc(ctx, (void **)&t->evaluator.sums, (size_t)t->evaluator.sums_count, sizeof *t->evaluator.sums));
         AN_TRY_RETURN(an_details_create(t));
     }
     const an_loader_options loader = an_trainer_loader(t);
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->numbers, (size_t)loader.most, sizeof *t->numbers));
-    t->number_count = loader.most;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->leaf_ends, (size_t)t->together, sizeof *t->leaf_ends));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->samples.numbers, (size_t)loader.most, sizeof *t->samples.numbers));
+    t->samples.number_count = loader.most;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->cut.ends, (size_t)t->cut.together, sizeof *t->cut.ends));
     if (an_trainer_weighs(t))
-        AN_TRY_RETURN(an_alloc(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights));
-    return t->streams ? AN_OK : an_loader_create(&t->loader, ctx, &loader);
+        AN_TRY_RETURN(
+            an_alloc(ctx, (void **)&t->weighing.weights, an_trainer_weight_count(t), sizeof *t->weighing.weights));
+    return t->samples.streams ? AN_OK : an_loader_create(&t->samples.loader, ctx, &loader);
 }
 
 static void find_rank(an_trainer *t, const an_trainer_options *o) {
     const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
     t->rank = given ? o->rank : an_axis_rank(t->ctx, AN_AXIS_DATA);
     t->ranks = given ? o->ranks : an_axis_ranks(t->ctx, AN_AXIS_DATA);
-    t->host_ranks = given ? an_host_ranks_planned(t->ctx, o->ranks, o->hosts) : an_host_ranks(t->ctx);
+    t->division.host_ranks = given ? an_host_ranks_planned(t->ctx, o->ranks, o->hosts) : an_host_ranks(t->ctx);
 }
 
 /* Of a checkpoint, where nobody says how many. */
@@ -213,9 +218,10 @@ static void destroy_dataset(void *object) {
 
 /* The graph and the data, into a list that has room; the last one is destroyed first. */
 static void own_all(an_trainer *t) {
-    t->owned[t->owned_count++] = (an_owned){t->training, destroy_dataset};
-    if (t->evaluation) t->owned[t->owned_count++] = (an_owned){t->evaluation, destroy_dataset};
-    t->owned[t->owned_count++] = (an_owned){t->graph, destroy_graph};
+    t->belongings.list[t->belongings.count++] = (struct an_owned){t->samples.data, destroy_dataset};
+    if (t->evaluator.data)
+        t->belongings.list[t->belongings.count++] = (struct an_owned){t->evaluator.data, destroy_dataset};
+    t->belongings.list[t->belongings.count++] = (struct an_owned){t->graph, destroy_graph};
 }
 
 static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
@@ -232,20 +238,21 @@ static an_status create(an_trainer **trainer, an_graph *graph, an_dataset *train
     const size_t before = ctx->bytes;
     AN_TRY(an_alloc(ctx, (void **)&t, 1, sizeof *t));
     t->ctx = ctx;
-    t->weight_field = -1;
+    t->weighing.field = -1;
     find_rank(t, options);
     t->graph = graph;
-    t->training = training;
-    t->evaluation = evaluation;
-    t->streams = training->streams;
+    t->samples.data = training;
+    t->evaluator.data = evaluation;
+    t->samples.streams = training->streams;
     t->planned = options->purpose == AN_OPEN_PLAN;
     t->plain = options->purpose == AN_OPEN_PLAIN;
-    t->asked = options->shard;
-    t->saves = options->saves;
-    t->reduces_bf16 = options->reduces_bf16;
-    t->writers = options->writers ? options->writers : default_writers(t, options);
-    if (options->owns) AN_TRY(an_grow(ctx, (void **)&t->owned, &t->owned_capacity, 3, sizeof *t->owned));
-    t->held = ctx->bytes - before + (size_t)options->owned_bytes;
+    t->division.asked = options->shard;
+    t->saving.expected = options->saves;
+    t->division.reduces_bf16 = options->reduces_bf16;
+    t->saving.writers = options->writers ? options->writers : default_writers(t, options);
+    if (options->owns)
+        AN_TRY(an_grow(ctx, (void **)&t->belongings.list, &t->belongings.capacity, 3, sizeof *t->belongings.list));
+    t->room.held = ctx->bytes - before + (size_t)options->owned_bytes;
     AN_TRY(prepare(t, options));
     *trainer = t;
     return AN_OK;
@@ -278,7 +285,7 @@ an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *t
     status = an_ranks_compare(*trainer, ctx, status);
     if (status == AN_OK && *trainer) status = finish(*trainer, &own);
     if (status == AN_OK || !*trainer) return status;
-    (*trainer)->owned_count = 0; /* graph and data stay the caller's */
+    (*trainer)->belongings.count = 0; /* graph and data stay the caller's */
     an_trainer_destroy(trainer);
     return status;
 }
@@ -289,34 +296,35 @@ void an_trainer_destroy(an_trainer **trainer) {
     an_context *ctx = t->ctx;
     if (t->run) t->destroy_run(t);
     an_trainer_end_counting(t);
-    an_loader_destroy(&t->loader);
-    an_loader_destroy(&t->evaluation_loader);
-    an_release(ctx, (void **)&t->numbers, (size_t)t->number_count, sizeof *t->numbers);
-    an_release(ctx, (void **)&t->leaf_ends, (size_t)t->together, sizeof *t->leaf_ends);
-    an_release(ctx, (void **)&t->weights, an_trainer_weight_count(t), sizeof *t->weights);
+    an_loader_destroy(&t->samples.loader);
+    an_loader_destroy(&t->evaluator.loader);
+    an_release(ctx, (void **)&t->samples.numbers, (size_t)t->samples.number_count, sizeof *t->samples.numbers);
+    an_release(ctx, (void **)&t->cut.ends, (size_t)t->cut.together, sizeof *t->cut.ends);
+    an_release(ctx, (void **)&t->weighing.weights, an_trainer_weight_count(t), sizeof *t->weighing.weights);
     an_loss_weights_destroy(t);
     an_handed_destroy(t);
     an_running_destroy(t);
     an_norms_destroy(t);
     an_details_destroy(t);
-    an_release(ctx, (void **)&t->evaluation_sums, (size_t)t->evaluation_sums_count, sizeof *t->evaluation_sums);
-    an_release(ctx, (void **)&t->output_values, t->output_count, sizeof *t->output_values);
+    an_release(ctx, (void **)&t->evaluator.sums, (size_t)t->evaluator.sums_count, sizeof *t->evaluator.sums);
+    an_release(ctx, (void **)&t->evaluator.output_values, t->evaluator.output_count,
+               sizeof *t->evaluator.output_values);
     an_stepper_destroy(&t->stepper);
     an_schedule_destroy(&t->schedule);
     an_optimizer_destroy(&t->optimizer);
     an_program_destroy(&t->program);
     an_params_destroy(&t->params);
-    an_shards_destroy(&t->shards);
+    an_shards_destroy(&t->division.shards);
     an_plan_destroy(&t->plan);
-    an_string_release(ctx, &t->kernels);
+    an_string_release(ctx, &t->record.kernels);
     an_groups_destroy(&t->groups);
-    an_string_release(ctx, &t->notes);
-    an_string_release(ctx, &t->base);
-    while (t->owned_count > 0) {
-        const an_owned *last = &t->owned[--t->owned_count];
+    an_string_release(ctx, &t->room.notes);
+    an_string_release(ctx, &t->adapted.path);
+    while (t->belongings.count > 0) {
+        const struct an_owned *last = &t->belongings.list[--t->belongings.count];
         last->destroy(last->object);
     }
-    an_release(ctx, (void **)&t->owned, t->owned_capacity, sizeof *t->owned);
+    an_release(ctx, (void **)&t->belongings.list, t->belongings.capacity, sizeof *t->belongings.list);
     an_release(ctx, (void **)trainer, 1, sizeof *t);
 }
 

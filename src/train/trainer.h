@@ -12,20 +12,23 @@
 #include "data/loader.h"
 #include "step/step.h"
 #include "store/manifest.h"
-#include "train/details.h"
-#include "train/evaluate.h"
+#include "train/evaluation/details.h"
+#include "train/evaluation/evaluate.h"
 #include "train/feed.h"
 #include "train/sharding.h"
 
 enum { AN_HISTORY = 10 };
 
-/* An object that a trainer destroys with itself. */
-typedef struct an_owned {
-    void *object;
-    void (*destroy)(void *object);
-} an_owned;
+/* Objects that a trainer destroys with itself (trainer_info.c). */
+typedef struct an_belongings {
+    struct an_owned {
+        void *object;
+        void (*destroy)(void *object);
+    } * list; /* the last one is destroyed first */
+    size_t count, capacity;
+} an_belongings;
 
-/* Parameters whose gradients have a norm together. */
+/* Parameters whose gradients have a norm together (norms.c). */
 typedef struct an_norm_parts {
     int count;
     const char **names; /* in the graph's memory */
@@ -33,109 +36,118 @@ typedef struct an_norm_parts {
     size_t parameter_count;
 } an_norm_parts;
 
+/* Training samples on their way to the program: which a step takes, who reads and changes them (trainer_step.c,
+ * step_on.c, changes.h, running.h). */
+typedef struct an_training_samples {
+    an_dataset *data;
+    an_feed feed;
+    an_batches batches;
+    an_augment augment;
+    struct an_loader *loader;       /* NULL: they are a stream */
+    bool streams;                   /* they come from the caller */
+    int threads;                    /* of loaders */
+    int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
+    struct an_running *running;     /* means and scales of a stream; NULL: they stay as they are */
+    struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
+} an_training_samples;
+
+/* How a step is cut (default_leaves.h). */
+typedef struct an_step_cut {
+    bool chooses;       /* the number of leaves is not settled yet */
+    int64_t below;      /* leaves that fewer ranks would have chosen; 0: as many */
+    an_leaf_set leaves; /* of this rank */
+    int64_t together;   /* the most leaves of a micro-batch */
+    int64_t *ends;      /* [together] */
+} an_step_cut;
+
+/* What targets weigh in the loss (loss_weights.h, means.c). */
+typedef struct an_weighing {
+    bool sample_mean;       /* a sample's loss is divided by its own targets */
+    int64_t most_targets;   /* with it: of a sample of the step */
+    double *weights;        /* of the targets of a micro-batch, and of those mixed with them; NULL: none */
+    int64_t *class_weights; /* as loss_weights.h has them; NULL: none */
+    int64_t class_weight_count;
+    bool mixes_classes; /* a sample has a second class, its partner's */
+    int field;          /* of the training data: weights of samples; -1: none */
+    double factor;      /* times which they are at most 1 */
+} an_weighing;
+
+/* Memory that was planned, and what is done to need less (memory_room.h). */
+typedef struct an_memory_room {
+    an_recompute recompute;
+    bool chooses_recompute;
+    char *notes; /* what there is to say before the first step, a line each; NULL: nothing */
+    size_t held; /* bytes of what was made before the plan, and of the plan */
+} an_memory_room;
+
+/* How checkpoints will be written, as the plan must know. */
+typedef struct an_saving {
+    bool expected;   /* the plan has the copy that they need */
+    bool directly;   /* … without a copy, for want of memory, while training waits */
+    int64_t writers; /* files of a checkpoint that are written at a time */
+} an_saving;
+
+/* The weights to which the model has an adapter (init.c). */
+typedef struct an_adapted {
+    char *path;       /* what they were read from; NULL: nothing */
+    uint64_t hash[2]; /* of these weights, once it is known */
+    bool has_hash;
+} an_adapted;
+
+/* What a run says of itself: in checkpoints (capture.c), hashes (hash.c) and messages (nonfinite.h). */
+typedef struct an_run_record {
+    an_run_facts facts;      /* what the next step's record says of this rank, and the last one's of all */
+    int64_t bits_since;      /* the step after which the run began to compute as it does now; 0: it always did */
+    char *kernels;           /* that are not the usual ones, as an_plan_forced_kernels has them; NULL: none */
+    uint64_t chain[2];       /* hash over the numbers of every step so far */
+    uint64_t fingerprint[2]; /* of the data */
+    an_progress progress;    /* what of it is not asked of the parts: evaluations, the best, the last step */
+    an_step_metrics history[AN_HISTORY]; /* the last steps, by number */
+    int64_t history_count;
+} an_run_record;
+
+/* A request that the run ends after the step under way. */
+typedef struct an_stop_request {
+    atomic_bool stop;
+    /* Sets it if somebody asks from outside; NULL: no run is under way. */
+    void (*poll)(struct an_trainer *t);
+} an_stop_request;
+
 struct an_run;
 
 struct an_trainer {
     an_context *ctx;
     int rank, ranks; /* of those that train this model together */
-    int host_ranks;  /* an_host_ranks */
-    bool reduces_bf16;
-    int group_ranks; /* that divide the state: all, or those of a host, which are neighbours */
     an_graph *graph;
-    an_dataset *training, *evaluation; /* evaluation NULL: none */
-    an_owned *owned;                   /* the last one is destroyed first */
-    size_t owned_count, owned_capacity;
-    an_feed feed, evaluation_feed;
-    an_batches batches;
-    an_augment augment;   /* of training samples */
-    bool chooses_leaves;  /* … their number is not settled yet (default_leaves.h) */
-    int64_t leaves_below; /* that fewer ranks would have chosen; 0: as many */
-    int64_t default_evaluation_micro;
-    an_recompute recompute;
-    bool chooses_recompute;
-    an_leaf_set leaves; /* of this rank */
-    bool accumulates; /* where ranks divide gradients, they add those of several micro-batches before they send them */
-    int64_t together; /* the most leaves of a micro-batch */
-    int64_t *leaf_ends; /* [together] */
-    int64_t steps, next, seed;
-    an_run_facts facts; /* what the next step's record says of this rank, and the last one's of all */
-    atomic_bool stop;   /* a request: the run ends after the step under way */
-    /* Sets it if somebody asks from outside; NULL: no run is under way. */
-    void (*look_for_request)(struct an_trainer *t);
-    an_shard asked;                /* of the options */
-    bool planned;                  /* … only: there are no weights */
-    bool broken;                   /* part of a checkpoint was loaded, and the rest could not be */
-    bool plain;                    /* one that others are compared with: f32, nothing fused */
-    bool saves;                    /* checkpoints are to be expected: the plan has the copy that they need */
-    bool saves_directly;           /* … without a copy, for want of memory, while training waits */
-    int64_t writers;               /* files of a checkpoint that are written at a time */
-    struct an_save_layout *layout; /* of checkpoints, while ranks are counted; else NULL */
-    an_border_survey borders;      /* which leaves each rank has */
-    int64_t bits_since;            /* the step after which the run began to compute as it does now; 0: it always did */
-    char *notes;                   /* what there is to say before the first step, a line each; NULL: nothing */
-    char *base;                    /* what the weights of a model with an adapter were read from; NULL: nothing */
-    uint64_t base_hash[2];         /* of these weights, once it is known */
-    bool has_base_hash;
     an_dtype precision;
-    char *kernels; /* that are not the usual ones, as an_plan_forced_kernels has them; NULL: none */
-    int loader_threads;
-    uint64_t chain[2];       /* hash over the numbers of every step so far */
-    uint64_t fingerprint[2]; /* of the data */
-    an_progress progress;    /* what of it is not asked of the parts: evaluations, the best, the last step */
-    struct an_run *run;      /* the whole run that it belongs to, which src/run knows; NULL: there is none yet */
+    int64_t steps, next, seed;
+    bool planned;      /* only: there are no weights */
+    bool broken;       /* part of a checkpoint was loaded, and the rest could not be */
+    bool plain;        /* one that others are compared with: f32, nothing fused */
+    int64_t max_skips; /* so many skipped steps in a row are an error */
+
+    an_training_samples samples;
+    an_step_cut cut;
+    an_weighing weighing;
+    an_division division;
+    an_memory_room room;
+    an_saving saving;
+    an_adapted adapted;
+    an_run_record record;
+    an_stop_request request;
+    an_norm_parts norms;
+    an_evaluator evaluator;
+    an_belongings belongings;
+    struct an_run *run; /* the whole run that it belongs to, which src/run knows; NULL: there is none yet */
     void (*destroy_run)(an_trainer *trainer);
 
     an_groups *groups;
-    an_shards *shards;       /* who owns what; NULL: every rank has everything */
-    an_params_pieces pieces; /* how the store is divided */
-    an_sharding sharding;    /* how it could be */
     an_params *params;
     an_plan *plan;
     an_program *program;
     an_optimizer *optimizer;
     an_schedule *schedule;
     an_stepper *stepper;
-    an_step_metrics history[AN_HISTORY]; /* the last steps, by number */
-    int64_t history_count;
-
-    struct an_loader *loader; /* of the training samples; NULL: they are a stream */
-    bool streams;             /* training samples come from the caller */
-    int64_t max_skips;        /* so many skipped steps in a row are an error */
-    bool sample_mean;         /* a sample's loss is divided by its own targets */
-    int64_t most_targets;     /* with it: of a sample of the step */
-    double *weights;          /* of the targets of a micro-batch, and of those mixed with them; NULL: none */
-    int64_t *class_weights;   /* as loss_weights.h has them; NULL: none */
-    int64_t class_weight_count;
-    bool mixes_classes;             /* a sample has a second class, its partner's */
-    int weight_field;               /* of the training data: weights of samples; -1: none */
-    double weight_factor;           /* times which they are at most 1 */
-    int64_t *numbers, number_count; /* of this rank's samples of a step, in the run */
-    struct an_running *running;     /* means and scales of a stream; NULL: they stay as they are */
-    struct an_handed *handed;       /* copies of samples that the caller gave; NULL: none yet */
-    bool shows_average;             /* evaluations and predictors use the moving average of the weights */
-    int64_t evaluation_count;       /* samples of an evaluation, at most; 0: all */
-    int64_t evaluation_micro;       /* that are evaluated at a time; 0: default_evaluation_micro */
-    unsigned metrics;               /* that are reported, by their numbers in metrics.c; 0: those that are of use */
-    int own_metric_count;           /* metrics of the program: those that the context had when the trainer was made */
-    bool measuring;                 /* one of them is being asked */
-    an_own_metrics measured;        /* their values in the last evaluation */
-    an_evaluation last_evaluation;  /* samples 0: there was none */
-    an_norm_parts norms;
-    struct an_loader *evaluation_loader; /* of the batches of an evaluation */
-    an_evaluation_sums *evaluation_sums; /* of each batch of this rank */
-    int64_t evaluation_sums_count;       /* for which there is room */
-    const char *output;                  /* what evaluation compares with the targets; NULL: nothing does */
-    bool classifies;
-    bool prefers;          /* the program gives the rewards of pairs of answers */
-    bool counts_right;     /* the program counts targets that are predicted right: there is no output to compare */
-    double *output_values; /* a micro-batch of it */
-    size_t output_count;
-    int64_t classes; /* that the output tells apart; 0: it is no numbers for classes */
-    int64_t labels;  /* whose logits the output has, each by itself; 0: it is no such model */
-    an_details details;
-    bool keeps_scores; /* of two classes, or of labels, in the details */
-    unsigned asked_details;
-    size_t held; /* bytes of what was made before the plan, and of the plan */
 };
 
 /* The plan of the graph, with everything that the trainer holds counted in it. */
@@ -179,15 +191,16 @@ an_status an_trainer_keep_text(an_trainer *t, char **field, const char *text); /
 
 /* Whether samples have weights in the loss, and how many there is room for. */
 static inline bool an_trainer_weighs(const an_trainer *t) {
-    return t->sample_mean || t->class_weight_count > 0 || t->mixes_classes || t->weight_field >= 0;
+    return t->weighing.sample_mean || t->weighing.class_weight_count > 0 || t->weighing.mixes_classes ||
+           t->weighing.field >= 0;
 }
 static inline size_t an_trainer_weight_count(const an_trainer *t) {
-    return (size_t)t->batches.micro * (t->mixes_classes ? 2 : 1);
+    return (size_t)t->samples.batches.micro * (t->weighing.mixes_classes ? 2 : 1);
 }
 
 /* Whether ranks gather weights whenever a program runs: then all of them must run it. */
 static inline bool an_trainer_gathers(const an_trainer *t) {
-    return t->shards && t->pieces.sharding >= AN_SHARD_FULL;
+    return t->division.shards && t->division.pieces.sharding >= AN_SHARD_FULL;
 }
 
 /* Whether the trainer may be changed now, and not inside a metric of the program's; `what` is for the message:
@@ -195,7 +208,7 @@ static inline bool an_trainer_gathers(const an_trainer *t) {
 an_status an_trainer_check_idle(const an_trainer *t, const char *what);
 /* Whether there is one to take, and `metrics` (may be NULL) can be written. */
 an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metrics);
-/* One step on samples that are there; t->numbers has room for as many. With a status other than AN_OK, as
+/* One step on samples that are there; t->samples.numbers has room for as many. With a status other than AN_OK, as
  * an_trainer_step_or_fail. */
 an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *samples, an_step_metrics *metrics);
 /* an_trainer_step for a rank that may have failed already: then it takes part with its error, and all ranks

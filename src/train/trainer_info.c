@@ -4,7 +4,7 @@
 #include "anneal/checkpoint.h"
 #include "anneal/train.h"
 #include "base/guard.h"
-#include "base/structs.h"
+#include "train/structs.h"
 #include "train/trainer.h"
 
 /* ---- what belongs to it ---- */
@@ -26,9 +26,9 @@ an_status an_trainer_add_note(an_trainer *trainer, const char *lines) {
     an_context *ctx = t->ctx;
     an_text notes;
     an_text_init(&notes, ctx);
-    an_text_add(&notes, "%s%s", t->notes ? t->notes : "", lines);
+    an_text_add(&notes, "%s%s", t->room.notes ? t->room.notes : "", lines);
     AN_TRY(notes.status);
-    AN_TRY(an_trainer_keep_text(t, &t->notes, notes.bytes));
+    AN_TRY(an_trainer_keep_text(t, &t->room.notes, notes.bytes));
     status = AN_OK;
 fail:
     an_text_destroy(&notes);
@@ -37,12 +37,12 @@ fail:
 
 int64_t an_trainer_user_step(const an_trainer *trainer) {
     AN_NEED_OR(0, trainer);
-    return trainer->progress.has_user_step ? trainer->progress.user_step : 0;
+    return trainer->record.progress.has_user_step ? trainer->record.progress.user_step : 0;
 }
 
 const char *an_trainer_notes(const an_trainer *trainer) {
     AN_NEED_OR("", trainer);
-    return trainer->notes ? trainer->notes : "";
+    return trainer->room.notes ? trainer->room.notes : "";
 }
 
 /* ---- asking it ---- */
@@ -69,7 +69,7 @@ an_program *an_trainer_program(an_trainer *trainer) {
 
 const an_dataset *an_trainer_data(const an_trainer *trainer) {
     AN_NEED_OR(NULL, trainer);
-    return trainer->training;
+    return trainer->samples.data;
 }
 
 an_plan *an_trainer_plan(an_trainer *trainer) {
@@ -85,7 +85,7 @@ an_graph *an_trainer_graph(an_trainer *trainer) {
 int64_t an_trainer_tokens(const an_trainer *t) {
     an_field field;
     an_field_init(&field, sizeof field);
-    if (!t->training || an_field_get(t->training, 0, &field) != AN_OK) return 1;
+    if (!t->samples.data || an_field_get(t->samples.data, 0, &field) != AN_OK) return 1;
     return field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
 }
 
@@ -99,26 +99,26 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
     AN_TRY_RETURN(an_graph_info_get(t->graph, &graph));
     an_trainer_info own = {
         .parameters = an_graph_parameter_elements(t->graph),
-        .samples = t->streams ? 0 : t->batches.samples,
-        .evaluation_samples = t->evaluation ? an_evaluation_samples(t) : 0,
+        .samples = t->samples.streams ? 0 : t->samples.batches.samples,
+        .evaluation_samples = t->evaluator.data ? an_evaluation_samples(t) : 0,
         .tokens = an_trainer_tokens(t),
         .steps = t->steps,
-        .epoch_steps = t->streams ? 0 : an_batches_epoch_steps(&t->batches, 0),
-        .global = t->batches.global,
-        .micro = t->batches.micro,
-        .evaluation_micro = t->evaluation ? an_evaluation_micro(t) : 0,
-        .leaves = t->batches.leaves,
-        .together = t->together,
-        .recompute = t->recompute,
+        .epoch_steps = t->samples.streams ? 0 : an_batches_epoch_steps(&t->samples.batches, 0),
+        .global = t->samples.batches.global,
+        .micro = t->samples.batches.micro,
+        .evaluation_micro = t->evaluator.data ? an_evaluation_micro(t) : 0,
+        .leaves = t->samples.batches.leaves,
+        .together = t->cut.together,
+        .recompute = t->room.recompute,
         .dtype = graph.dtype,
         .precision = t->precision,
-        .loader_threads = t->loader_threads,
+        .loader_threads = t->samples.threads,
         .rate = t->stepper ? t->stepper->options.rate : 0,
     };
-    if (!t->streams) {
-        own.epochs = an_batches_epochs(&t->batches, t->steps);
-        own.least_micro = an_batches_least_micro(&t->batches, t->steps);
-        an_batches_epoch_range(&t->batches, t->steps, &own.least_epoch_steps, &own.most_epoch_steps);
+    if (!t->samples.streams) {
+        own.epochs = an_batches_epochs(&t->samples.batches, t->steps);
+        own.least_micro = an_batches_least_micro(&t->samples.batches, t->steps);
+        an_batches_epoch_range(&t->samples.batches, t->steps, &own.least_epoch_steps, &own.most_epoch_steps);
     }
     return an_trainer_info_write(ctx, info, &own);
 }

@@ -5,8 +5,8 @@
 #include "base/guard.h"
 #include "base/integer.h"
 #include "base/span.h"
-#include "base/structs.h"
 #include "data/loader.h"
+#include "step/structs.h"
 #include "train/loss_weights.h"
 #include "train/nonfinite.h"
 #include "train/normalize.h"
@@ -22,31 +22,31 @@ typedef struct {
 /* A step on the caller's samples may have more of them than batch.global, so fewer leaves are together. */
 static int64_t count_together(const an_trainer *t, const an_batch_part *part) {
     const __int128 samples = part->own ? (__int128)part->n : part->total;
-    const int64_t leaves = part->own ? t->leaves.count : t->batches.leaves;
-    int64_t together = t->together;
-    if (part->total <= t->batches.global && !part->own) return together;
-    while (together > 1 && (together * samples + leaves - 1) / leaves > t->batches.micro) together /= 2;
+    const int64_t leaves = part->own ? t->cut.leaves.count : t->samples.batches.leaves;
+    int64_t together = t->cut.together;
+    if (part->total <= t->samples.batches.global && !part->own) return together;
+    while (together > 1 && (together * samples + leaves - 1) / leaves > t->samples.batches.micro) together /= 2;
     return together;
 }
 
 /* Leaves of this rank that are neighbours, the one at `index` among them. */
 static an_leaf_range find_neighbours(const an_trainer *t, int64_t index) {
-    const an_leaf_set *set = &t->leaves;
+    const an_leaf_set *set = &t->cut.leaves;
     const int64_t before = index / set->each * set->each, first = set->first + index / set->each * set->stride;
-    return (an_leaf_range){first, first + an_smaller(set->each, set->count - before), t->batches.leaves};
+    return (an_leaf_range){first, first + an_smaller(set->each, set->count - before), t->samples.batches.leaves};
 }
 
 static bool find_next(const an_trainer *t, const an_batch_part *part, micro_batch *m) {
     m->at += m->count;
     while (m->leaf.index < 0 || m->at >= m->last.at + m->last.count) {
         m->leaf = m->last;
-        if (!an_leaf_set_next(&t->batches, &t->leaves, part, &m->leaf)) return false;
+        if (!an_leaf_set_next(&t->samples.batches, &t->cut.leaves, part, &m->leaf)) return false;
         m->last = m->leaf;
         const an_leaf_range range = find_neighbours(t, m->leaf.index);
         for (int64_t count = an_forest_block(&range, m->leaf.leaf, m->together); count > 1; count--)
-            an_leaf_set_next(&t->batches, &t->leaves, part, &m->last);
+            an_leaf_set_next(&t->samples.batches, &t->cut.leaves, part, &m->last);
     }
-    m->count = an_smaller(m->last.at + m->last.count - m->at, t->batches.micro);
+    m->count = an_smaller(m->last.at + m->last.count - m->at, t->samples.batches.micro);
     return true;
 }
 
@@ -55,10 +55,10 @@ static an_status run_micro_batch(an_trainer *t, const an_batch_part *part, const
     an_leaf_samples l = m->leaf;
     if (count == 1) return an_step_run_leaves(t->stepper, l.leaf, 1, &m->count);
     for (int64_t i = 0; i < count; i++) {
-        t->leaf_ends[i] = l.at + l.count - m->leaf.at;
-        an_leaf_set_next(&t->batches, &t->leaves, part, &l);
+        t->cut.ends[i] = l.at + l.count - m->leaf.at;
+        an_leaf_set_next(&t->samples.batches, &t->cut.leaves, part, &l);
     }
-    return an_step_run_leaves(t->stepper, m->leaf.leaf, count, t->leaf_ends);
+    return an_step_run_leaves(t->stepper, m->leaf.leaf, count, t->cut.ends);
 }
 
 static an_status run_micro_batches(an_trainer *t, const an_batch *samples) {
@@ -106,16 +106,18 @@ static an_status count_targets(an_trainer *t, const an_batch *samples, an_step_c
     an_context *ctx = t->ctx;
     *counts = (an_step_counts){.samples = samples->part.n};
     if (samples->part.n > 0)
-        AN_TRY_RETURN(an_feed_count(&t->feed, t->program, samples->fields, 0, samples->part.n, &counts->targets));
+        AN_TRY_RETURN(
+            an_feed_count(&t->samples.feed, t->program, samples->fields, 0, samples->part.n, &counts->targets));
     if (an_loss_weights_are_on(t)) return an_loss_weights_count(t, samples, counts);
-    return t->sample_mean ? an_means_count(t, samples, counts) : AN_OK;
+    return t->weighing.sample_mean ? an_means_count(t, samples, counts) : AN_OK;
 }
 
 /* In the run. */
 static void number_samples(an_trainer *t, const an_batch_part *part) {
-    const int64_t first = an_batches_at(&t->batches, t->next).first_sample;
-    for (an_leaf_samples l = {.index = -1}; part->n > 0 && an_leaf_set_next(&t->batches, &t->leaves, part, &l);)
-        for (int64_t i = 0; i < l.count; i++) t->numbers[l.at + i] = first + l.first + i;
+    const int64_t first = an_batches_at(&t->samples.batches, t->next).first_sample;
+    for (an_leaf_samples l = {.index = -1};
+         part->n > 0 && an_leaf_set_next(&t->samples.batches, &t->cut.leaves, part, &l);)
+        for (int64_t i = 0; i < l.count; i++) t->samples.numbers[l.at + i] = first + l.first + i;
 }
 
 /* What is left of a step when its gradients are there. */
@@ -147,7 +149,7 @@ static an_status run_step(an_trainer *t, an_status status, const an_batch *sampl
     AN_TRY_RETURN(an_step_begin_all(t->stepper, &counts));
     if (an_loss_weights_are_on(t))
         AN_TRY_RETURN(an_step_fail(t->stepper, an_loss_weights_begin(t, &counts), -1));
-    else if (t->sample_mean)
+    else if (t->weighing.sample_mean)
         AN_TRY_RETURN(an_step_fail(t->stepper, an_means_begin(t, &counts), -1));
     number_samples(t, &samples->part);
     AN_TRY_RETURN(an_step_fail(t->stepper, run_micro_batches(t, samples), -1));
@@ -177,12 +179,12 @@ an_status an_trainer_check_step(const an_trainer *t, const an_step_metrics *metr
 static an_status load(an_trainer *t, an_step_metrics *metrics, an_batch *samples) {
     an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_trainer_check_step(t, metrics));
-    if (!t->loader)
+    if (!t->samples.loader)
         return AN_ERROR(ctx, AN_ERR_STATE,
                         "the data is a stream, and nothing was pushed to it; use an_trainer_step_on to train on the "
                         "caller's samples");
     const double begin = an_span_begin(ctx);
-    AN_TRY_RETURN(an_loader_next(t->loader, samples));
+    AN_TRY_RETURN(an_loader_next(t->samples.loader, samples));
     an_span_end(ctx, "data", t->next + 1, begin);
     return AN_OK;
 }
@@ -193,14 +195,14 @@ an_status an_trainer_step_or_fail(an_trainer *t, an_status status, an_step_metri
     const double begin = an_span_begin(ctx);
     if (status == AN_OK) status = load(t, metrics, &samples);
     if (status != AN_OK && t->ranks == 1) return status;
-    const bool loads = t->loader && !t->planned && !an_context_is_forked(ctx);
+    const bool loads = t->samples.loader && !t->planned && !an_context_is_forked(ctx);
     status = an_trainer_take(t, status, &samples, metrics);
     if (status == AN_OK) {
         an_span_end(ctx, "step", t->next, begin);
         return AN_OK;
     }
     an_error_frame(ctx, __func__, __FILE__, __LINE__);
-    if (loads) an_loader_seek(t->loader, t->next); /* the same samples again, if the caller tries again */
+    if (loads) an_loader_seek(t->samples.loader, t->next); /* the same samples again, if the caller tries again */
     return status;
 }
 
@@ -215,27 +217,27 @@ an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *sampl
     an_step_metrics own;
     an_step_metrics_init(&own, sizeof own);
     if (!t->stepper) return status; /* opened only for its plan */
-    t->stepper->facts = t->facts;
-    t->stepper->facts.stop = t->stop;
+    t->stepper->facts = t->record.facts;
+    t->stepper->facts.stop = t->request.stop;
     status = run_step(t, status, samples, &own);
     if (status != AN_OK) {
         an_error_frame(ctx, __func__, __FILE__, __LINE__);
         an_step_cancel(t->stepper);
         return status;
     }
-    t->facts = t->stepper->facts;
+    t->record.facts = t->stepper->facts;
     t->next++;
     an_trainer_chain(t, (const double[]){own.loss, own.rate, own.norm}, 3);
     an_epochs_count(t, &own);
-    t->history[t->history_count++ % AN_HISTORY] = own;
-    t->progress.last = own;
+    t->record.history[t->record.history_count++ % AN_HISTORY] = own;
+    t->record.progress.last = own;
     return metrics ? an_step_metrics_write(ctx, metrics, &own) : AN_OK;
 }
 
 an_status an_step_metrics_get(const an_trainer *trainer, an_step_metrics *metrics) {
     AN_GUARD;
     AN_NEED(trainer, metrics);
-    if (trainer->progress.last.step == 0)
+    if (trainer->record.progress.last.step == 0)
         return AN_ERROR(trainer->ctx, AN_ERR_STATE, "the run has not taken a step yet");
-    return an_step_metrics_write(trainer->ctx, metrics, &trainer->progress.last);
+    return an_step_metrics_write(trainer->ctx, metrics, &trainer->record.progress.last);
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/system/limits.h"
 #include "support/root.h"
 
 static an_limits read_root(void) {

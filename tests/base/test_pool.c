@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/parallel.h"
+#include "base/system/clock.h"
 #include "support/support.h"
 
 enum { THREADS = 4, MOST_TASKS = 200 };

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/sparse.h"
+#include "base/system/sparse.h"
 #include "support/mappings.h"
 
 enum { MOST_RUNS = 8 };

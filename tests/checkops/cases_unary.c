@@ -138,6 +138,10 @@ static long double inner_slope(long double x) {
     return sqrtl(2 / pi) * (1 + 3 * 0.044715L * powl(x, 2));
 }
 
+static long double gate(long double x) {
+    return tanhl(log1pl(expl(x)));
+}
+
 ORACLE(relu, fmaxl(x, 0))
 ORACLE(gelu, x *erfcl(-x / sqrtl(2)) / 2)
 ORACLE(gelu_tanh, x / 2 * (1 + tanhl(inner(x))))
@@ -148,6 +152,7 @@ ORACLE(exp, expl(x))
 ORACLE(log, logl(x))
 ORACLE(sqrt, sqrtl(x))
 ORACLE(softplus, log1pl(expl(x)))
+ORACLE(mish, x *gate(x))
 ORACLE(sin, sinl(x))
 ORACLE(cos, cosl(x))
 ORACLE(abs, fabsl(x))
@@ -161,6 +166,7 @@ ORACLE_DIFF(sigmoid_diff, y, y - y * y)
 ORACLE_DIFF(tanh_diff, y, (1 - y) * (1 + y))
 ORACLE_DIFF(sqrt_diff, y, 1 / (2 * y))
 ORACLE_DIFF(softplus_diff, x, expl(x) / (1 + expl(x)))
+ORACLE_DIFF(mish_diff, x, gate(x) + x * (1 - powl(gate(x), 2)) / (1 + expl(-x)))
 ORACLE_DIFF(abs_diff, x, x > 0 ? 1 : x < 0 ? -1 : 0)
 ORACLE_DIFF(clamp_diff, x, x <= BOUNDS->low || x >= BOUNDS->high ? 0 : 1)
 
@@ -175,6 +181,7 @@ const check_family check_unary[] = {
     {.op = "log", make_positive, log_oracle, LOW, .rows = 1},
     {.op = "sqrt", make_positive, sqrt_oracle, LOW, .rows = 1},
     {.op = "softplus", make_normal, softplus_oracle, LOW, .rows = 1},
+    {.op = "mish", make_normal, mish_oracle, LOW, .rows = 1},
     {.op = "sin", make_normal, sin_oracle, LOW, .rows = 1},
     {.op = "cos", make_normal, cos_oracle, LOW, .rows = 1},
     {.op = "abs", make_apart, abs_oracle, LOW, .rows = 1},
@@ -188,6 +195,7 @@ const check_family check_unary[] = {
     {.op = "tanh_diff", make_diff_unit, tanh_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "sqrt_diff", make_diff_positive, sqrt_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "softplus_diff", make_diff, softplus_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
+    {.op = "mish_diff", make_diff_with_zeros, mish_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "abs_diff", make_diff_kink, abs_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "clamp_diff", make_clamp_diff, clamp_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {0},

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cli/supervise/link.h"
 #include "cli/supervise/rank.h"
 #include "cli/supervise/ranks.h"

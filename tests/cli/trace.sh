@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Evaluation, threads that load, threads that compute and recompute leave no trace: 200 steps end with the same weights.
-#   trace.sh SOURCE-TREE
+# Evaluation, threads that load, threads that compute and recompute leave no trace: STEPS steps end with the same weights.
+#   trace.sh SOURCE-TREE STEPS
 source "$(dirname "$0")/preamble.sh"
-tree=$1
+tree=$1 steps=$2
 export OMP_NUM_THREADS=2
 
 # A GPT with dropout, and a convolutional network with batch norm, whose running statistics evaluation reads.
 cat >gpt.yaml <<Y
-run:       {steps: 200, seed: 5}
+run:       {steps: $steps, seed: 5}
 model:     {type: gpt2, layers: 2, heads: 2, width: 32, context: 16, dropout: 0.1}
 data:
   train:   {type: text, path: $tree/examples/shakespeare/tinyshakespeare.txt, tokens: chars, part: 0%..20%}
@@ -17,7 +17,7 @@ optimizer: {lr: 1e-3}
 eval:      {every: off}
 Y
 cat >cnn.yaml <<Y
-run:       {steps: 200, seed: 5}
+run:       {steps: $steps, seed: 5}
 model:     {type: cnn, filters: [4, 8], hidden: 16, batch_norm: on, dropout: 0.1}
 data:
   train:   {type: idx, path: $tree/examples/mnist/mnist-10k-images-idx3-ubyte.gz, labels: $tree/examples/mnist/mnist-10k-labels-idx1-ubyte.gz, part: 0%..80%}
@@ -44,7 +44,7 @@ for model in gpt cnn; do
         [ "$found" = "$plain" ] || { echo "FAILED: $model with $* ends with other weights than $plain"; exit 1; }
     }
     same each --set 'eval.every=1 step'
-    same fifty --set 'eval.every=50 steps'
+    same quarter --set "eval.every=$((steps / 4)) steps"
     for loaders in 1 2 4; do same loaders-$loaders --set data.threads=$loaders; done
     for threads in 1 2 3 4; do same threads-$threads --threads $threads; done
     for mode in block full; do same recompute-$mode --set train.recompute=$mode; done

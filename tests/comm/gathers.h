@@ -237,8 +237,7 @@ static inline void gather_round(gather_test *t, an_gathering *g, int round) {
         was_started[unit] = true;
         gather_expect_unit(t, round, unit);
         GATHER_EXPECT(gather_start(t, g, unit) == AN_OK);
-        for (int calls = (rank * 7 + i * 3 + round) % 4; calls > 0; calls--)
-            GATHER_EXPECT(an_gathering_progress(g) == AN_OK);
+        for (int calls = (rank * 7 + i * 3 + round) % 4; calls > 0; calls--) an_context_progress(t->ctx);
     }
     gather_pause(rank == (round + 1) % ranks); /* it reads late */
     for (int i = 0; round % 2 == 1 && i < GATHER_STARTS && order[i] >= 0; i++)

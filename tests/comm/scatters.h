@@ -11,7 +11,7 @@
 
 #include "anneal/plan.h"
 #include "base/float16.h"
-#include "base/sparse.h"
+#include "base/system/sparse.h"
 #include "comm/mesh.h"
 #include "comm/scatter_inside.h"
 
@@ -214,7 +214,7 @@ static inline an_status scatter_rounds(scatter_test *t, an_scattering *s, int st
         scatter_pause(t->comm->rank == i % (9 * t->comm->ranks)); /* now and then a rank is late */
         if (status == AN_OK) status = scatter_start(t, s, step, i / SCATTER_UNITS, order[i % SCATTER_UNITS]);
         for (int64_t calls = (t->comm->rank * 7 + i * 3 + step) % 4; calls > 0 && status == AN_OK; calls--)
-            status = an_scattering_progress(s);
+            an_context_progress(t->ctx);
     }
     return status;
 }

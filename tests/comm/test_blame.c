@@ -1,5 +1,5 @@
 /* Who is blamed for what, and who is not: states of ranks in, a sentence out. */
-#include "comm/blame.h"
+#include "comm/watch/blame.h"
 
 #include "support/support.h"
 

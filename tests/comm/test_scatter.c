@@ -168,14 +168,6 @@ static void memory_is_bounded(void **state) {
 
 enum { WEIGHT_PAGE = 64, WEIGHT_UNITS = 3, WEIGHT_PAGES = 2 * WEIGHT_UNITS };
 
-static void move_gradients(void *user) {
-    (void)an_scattering_progress(user);
-}
-
-static void move_weights(void *user) {
-    (void)an_gathering_progress(user);
-}
-
 /* One rank waits for gradients while the other waits for weights, and both have more to send than is on its way at a
  * time. */
 static void wait_crosswise(scatter_test *t, an_context *ctx, group *g) {
@@ -197,8 +189,6 @@ static void wait_crosswise(scatter_test *t, an_context *ctx, group *g) {
     an_comm_set_timeout(ctx, 5);
     SCATTER_EXPECT(an_scattering_create(&s, ctx, t->comm, &t->options) == AN_OK);
     SCATTER_EXPECT(an_gathering_create(&weights, ctx, t->comm, &options) == AN_OK);
-    ctx->progress[AN_PROGRESS_GRADIENTS] = (an_progress_hook){move_gradients, s};
-    ctx->progress[AN_PROGRESS_WEIGHTS] = (an_progress_hook){move_weights, weights};
     SCATTER_EXPECT(an_scattering_begin(s, t->dst) == AN_OK && an_gathering_publish(weights) == AN_OK);
     for (int i = 0; i < SCATTER_UNITS; i++) SCATTER_EXPECT(an_scattering_start(s, i, 0, NULL) == AN_OK);
     for (int i = 0; i < WEIGHT_UNITS; i++) SCATTER_EXPECT(an_gathering_start(weights, i, src, dst) == AN_OK);
@@ -207,7 +197,6 @@ static void wait_crosswise(scatter_test *t, an_context *ctx, group *g) {
     if (t->comm->rank == 1) SCATTER_EXPECT(an_scattering_finish(s) == AN_OK);
     SCATTER_EXPECT(an_gathering_finish(weights) == AN_OK);
 end:
-    memset(ctx->progress, 0, sizeof ctx->progress);
     an_scattering_destroy(&s);
     an_gathering_destroy(&weights);
     rank_barrier(&g->late);

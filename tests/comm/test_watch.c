@@ -1,7 +1,7 @@
 /* Ranks that watch each other, as processes of this test: who is reported, by whom and how soon; and when nobody is.
  * No MPI: what a rank is doing, the test says. */
 #define _GNU_SOURCE /* MAP_ANONYMOUS; NOLINT(bugprone-reserved-identifier) */
-#include "comm/watch.h"
+#include "comm/watch/watch.h"
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "support/support.h"
 
 enum { RANKS = 4, MOST_REPORTS = 64 };

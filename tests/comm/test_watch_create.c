@@ -6,8 +6,8 @@
 
 #include "anneal/heartbeat.h"
 #include "anneal/watch.h"
-#include "base/clock.h"
 #include "base/heartbeat.h"
+#include "base/system/clock.h"
 #include "support/support.h"
 
 static an_heartbeat heartbeat;

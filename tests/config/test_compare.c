@@ -96,12 +96,14 @@ static bool is_leaf(const an_option *o) {
 
 static void test_every_option_is_classified(void **state) {
     (void)state;
+    const an_option_list *all;
+    OK(ctx, an_option_list_get(ctx, &all));
     int missing = 0, of_sources = 0;
     an_config_change_kind kind;
     const char *reason;
-    for (int i = 0; i < an_option_count; i++) {
-        const an_option *o = &an_options[i];
-        if (is_leaf(o) && !an_config_rule_find(o->path, &kind, &reason)) {
+    for (int i = 0; i < all->count; i++) {
+        const an_option *o = &all->items[i];
+        if (is_leaf(o) && !an_config_rule_find(all, o->path, &kind, &reason)) {
             print_error("%s : the table of options does not say whether it may change when a run carries on\n",
                         o->path);
             missing++;
@@ -110,21 +112,21 @@ static void test_every_option_is_classified(void **state) {
             char path[64];
             snprintf(path, sizeof path, "data.eval.%s", o->path + 11);
             of_sources++;
-            missing += !an_config_rule_find(path, &kind, &reason);
+            missing += !an_config_rule_find(all, path, &kind, &reason);
         }
     }
     assert_int_equal(missing, 0);
     assert_true(of_sources > 10);
-    assert_true(an_config_rule_find("data.eval", &kind, &reason)); /* given or not, as a whole */
+    assert_true(an_config_rule_find(all, "data.eval", &kind, &reason)); /* given or not, as a whole */
     assert_int_equal(kind, AN_CHANGE_FREE);
     /* a row is no prefix of other words, and there is none for all */
-    assert_false(an_config_rule_find("", &kind, &reason));
-    assert_false(an_config_rule_find("run.new_key", &kind, &reason));
-    assert_false(an_config_rule_find("train.new_key", &kind, &reason));
-    assert_false(an_config_rule_find("eval.new_key", &kind, &reason));
-    assert_false(an_config_rule_find("data.new_key", &kind, &reason));
-    assert_false(an_config_rule_find("ranks.threads2", &kind, &reason));
-    assert_false(an_config_rule_find("logs", &kind, &reason));
+    assert_false(an_config_rule_find(all, "", &kind, &reason));
+    assert_false(an_config_rule_find(all, "run.new_key", &kind, &reason));
+    assert_false(an_config_rule_find(all, "train.new_key", &kind, &reason));
+    assert_false(an_config_rule_find(all, "eval.new_key", &kind, &reason));
+    assert_false(an_config_rule_find(all, "data.new_key", &kind, &reason));
+    assert_false(an_config_rule_find(all, "ranks.threads2", &kind, &reason));
+    assert_false(an_config_rule_find(all, "logs", &kind, &reason));
 }
 
 static const struct {
@@ -177,10 +179,12 @@ static const struct {
 
 static void test_kinds(void **state) {
     (void)state;
+    const an_option_list *all;
+    OK(ctx, an_option_list_get(ctx, &all));
     for (size_t i = 0; i < sizeof expected_kinds / sizeof *expected_kinds; i++) {
         an_config_change_kind kind;
         const char *reason = NULL;
-        assert_true(an_config_rule_find(expected_kinds[i].path, &kind, &reason));
+        assert_true(an_config_rule_find(all, expected_kinds[i].path, &kind, &reason));
         if (kind != expected_kinds[i].kind) fail_msg("%s is of kind %d", expected_kinds[i].path, (int)kind);
         assert_true(reason && strlen(reason) > 10 && !strchr(reason, '\n'));
     }

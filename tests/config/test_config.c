@@ -348,34 +348,37 @@ static void test_the_table_is_whole(void **state) {
     an_context *ctx = make_context();
     an_config_key key;
     an_config_key_init(&key, sizeof key);
+    const an_option_list *all;
     int count = 0, required = 0;
+    OK(ctx, an_option_list_get(ctx, &all));
     for (; an_config_key_get(ctx, count, &key) == AN_OK; count++) {
         assert_true(key.path[0] && key.type[0] && key.help[0]);
         assert_false(key.required && key.default_value);
         required += key.required;
     }
-    assert_int_equal(count, an_option_count);
+    assert_int_equal(count, all->count);
     assert_true(required >= 2);
     FAILS(ctx, an_config_key_get(ctx, -1, &key), AN_ERR_UNKNOWN, "options, and none has number -1");
     /* a default is right for its option, and the first key of a table is not inside another type */
-    for (int i = 0; i < an_option_count; i++) {
-        const an_option *o = &an_options[i];
+    for (int i = 0; i < all->count; i++) {
+        const an_option *o = &all->items[i];
         if (o->kind == AN_OPTION_TABLE || o->kind == AN_OPTION_TABLES)
-            assert_true(an_option_next(an_option_table(o), NULL) && !*an_option_next(an_option_table(o), NULL)->of);
+            assert_true(an_option_next(all, an_option_table(o), NULL) &&
+                        !*an_option_next(all, an_option_table(o), NULL)->of);
     }
     /* what is in a table stands together */
-    for (int i = 0; i < an_option_count; i++) {
-        const char *dot = strrchr(an_options[i].path, '.');
+    for (int i = 0; i < all->count; i++) {
+        const char *dot = strrchr(all->items[i].path, '.');
         char table[64];
-        int found = 0, all = 0;
-        snprintf(table, sizeof table, "%.*s", dot ? (int)(dot - an_options[i].path) : 0, an_options[i].path);
-        for (const an_option *o = an_option_next(table, NULL); o; o = an_option_next(table, o)) found++;
-        for (int j = 0; j < an_option_count; j++) {
-            const char *other = strrchr(an_options[j].path, '.');
-            const size_t length = other ? (size_t)(other - an_options[j].path) : 0;
-            all += length == strlen(table) && !strncmp(an_options[j].path, table, length);
+        int found = 0, expected = 0;
+        snprintf(table, sizeof table, "%.*s", dot ? (int)(dot - all->items[i].path) : 0, all->items[i].path);
+        for (const an_option *o = an_option_next(all, table, NULL); o; o = an_option_next(all, table, o)) found++;
+        for (int j = 0; j < all->count; j++) {
+            const char *other = strrchr(all->items[j].path, '.');
+            const size_t length = other ? (size_t)(other - all->items[j].path) : 0;
+            expected += length == strlen(table) && !strncmp(all->items[j].path, table, length);
         }
-        assert_int_equal(found, all);
+        assert_int_equal(found, expected);
     }
     an_context_destroy(&ctx);
 }
@@ -443,7 +446,9 @@ static void test_memory_may_run_out_anywhere(void **state) {
         an_context *ctx = NULL;
         an_config *c = NULL;
         char *text = NULL;
+        const an_option_list *all;
         assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+        OK(ctx, an_option_list_get(ctx, &all)); /* which the context keeps */
         const size_t held = l.held;
         l.fail_at = l.calls + at;
         l.once = true;

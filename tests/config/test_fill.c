@@ -1,4 +1,4 @@
-/* Values of a config in the members of structs that options.def names. */
+/* Values of a config in the members of structs that the table of options names. */
 #include "anneal/data.h"
 #include "anneal/models.h"
 #include "anneal/optimizer.h"
@@ -41,9 +41,12 @@ static bool can_hold(const an_option *o, const an_option_member *m) {
 
 static void test_members_hold_their_options(void **state) {
     (void)state;
+    an_context *ctx = make_context();
+    const an_option_list *all;
     int members = 0;
-    for (int i = 0; i < an_option_count; i++) {
-        const an_option *o = &an_options[i];
+    OK(ctx, an_option_list_get(ctx, &all));
+    for (int i = 0; i < all->count; i++) {
+        const an_option *o = &all->items[i];
         for (const an_option_member *m = o->members; m && m->in; m++, members++) {
             if (!can_hold(o, m)) fail_msg("%s does not fit into its member of %s", o->path, m->in);
             if (o->kind == AN_OPTION_CHOICE && m->kind == AN_MEMBER_BOOL && !m->values && count_words(o->words) != 2)
@@ -53,13 +56,17 @@ static void test_members_hold_their_options(void **state) {
         }
     }
     assert_true(members > 150);
+    an_context_destroy(&ctx);
 }
 
 /* A word becomes its number in the list, so words stand in the order of the enum. */
 static void test_words_are_those_of_the_enum(void **state) {
-    const an_option *o = an_option_find("schedule", "type", NULL);
-    const char *at = o->words;
+    an_context *ctx = make_context();
+    const an_option_list *all;
     (void)state;
+    OK(ctx, an_option_list_get(ctx, &all));
+    const an_option *o = an_option_find(all, "schedule", "type", NULL);
+    const char *at = o->words;
     for (int i = 0; i < count_words(o->words); i++) {
         const char *name = an_schedule_type_name((an_schedule_type)i);
         const size_t length = strlen(name);
@@ -67,6 +74,7 @@ static void test_words_are_those_of_the_enum(void **state) {
             fail_msg("schedule.type: '%s' is not at the place of %s", at, name);
         at += length + (at[length] == '|');
     }
+    an_context_destroy(&ctx);
 }
 
 /* ---- filling ---- */

@@ -1,5 +1,6 @@
 /* Every sentence that a config can be refused with, word for word: the place, what is wrong, the remedy. */
 #include "anneal/config.h"
+#include "config/config.h"
 #include "support/support.h"
 
 typedef struct refusal {
@@ -443,7 +444,9 @@ static void test_every_refusal_has_its_sentence(void **state) {
     (void)state;
     ledger l = {0};
     an_context *ctx = NULL;
+    const an_option_list *all;
     assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+    OK(ctx, an_option_list_get(ctx, &all)); /* which the context keeps */
     const size_t held = l.held;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         check_one(ctx, &refusals[i]);

@@ -52,9 +52,11 @@ static void expect_words(an_context *ctx, const char *words) {
     if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
 }
 
-static bool is_option(const char *path) {
-    for (int i = 0; i < an_option_count; i++)
-        if (!strcmp(an_options[i].path, path)) return true;
+static bool is_option(an_context *ctx, const char *path) {
+    const an_option_list *all;
+    OK(ctx, an_option_list_get(ctx, &all));
+    for (int i = 0; i < all->count; i++)
+        if (!strcmp(all->items[i].path, path)) return true;
     return false;
 }
 
@@ -78,7 +80,7 @@ static void every_key_is_answered(void **state) {
     OK(NULL, an_context_create(&ctx, NULL));
     for (int i = 0; i < KEYS; i++) {
         const other_key *k = &keys[i];
-        if (k->path && !is_option(k->path)) fail_msg("%s: there is no option %s", k->key, k->path);
+        if (k->path && !is_option(ctx, k->path)) fail_msg("%s: there is no option %s", k->key, k->path);
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) try_key(ctx, places[p], k);
     }
     an_context_destroy(&ctx);

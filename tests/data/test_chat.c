@@ -5,8 +5,8 @@
 #include "anneal/text.h"
 #include "anneal/train.h"
 #include "base/text/json.h"
-#include "data/pack.h"
 #include "data/support.h"
+#include "data/texts/pack.h"
 
 #define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/finetune/"
 

@@ -1,9 +1,9 @@
 /* Folders of images: every kind of PNG, JPEG as libjpeg decodes it, in the order of names; resizing; and nothing that
  * is wrong with a file gets through. */
 #include "data/dataset.h"
-#include "data/picture.h"
 #include "data/pictures.h"
-#include "data/resize.h"
+#include "data/pictures/picture.h"
+#include "data/pictures/resize.h"
 
 #if defined AN_HAVE_PNG && defined AN_HAVE_JPEG
 enum { W = 5, H = 3 };

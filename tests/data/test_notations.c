@@ -1,8 +1,8 @@
 /* Numbers and dates as people write them: what a column becomes, what is refused, and that the encoding keeps it. */
 #include <math.h>
 
-#include "data/encoding.h"
 #include "data/support.h"
+#include "data/tables/encoding.h"
 
 static an_csv_source table_in(const char *path, const char *text) {
     an_csv_source source;

@@ -1,6 +1,6 @@
 /* Every byte gives the same number at every level of instructions, in every channel and for any count of pixels. */
 #include "base/isa.h"
-#include "data/pixels.h"
+#include "data/pictures/pixels.h"
 #include "support/support.h"
 
 enum { MOST = 300, BEYOND = 3 }; /* what lies behind the numbers stays as it was */

@@ -2,8 +2,8 @@
  * encoding that makes other tables mean the same. */
 #include <math.h>
 
-#include "data/encoding.h"
 #include "data/support.h"
+#include "data/tables/encoding.h"
 
 static an_csv_source table_in(const char *path, const char *text) {
     an_csv_source source;

@@ -56,10 +56,9 @@ static void expect_bytes(const char *memory, int byte, size_t bytes, const char 
         if ((unsigned char)memory[i] != byte) fail_msg("%s is written to, at byte %zu", what, i);
 }
 
-static an_status gather(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS], an_status failed) {
+static an_status gather(void *user, int form, int region, void *const roots[AN_WEIGHT_KINDS]) {
     others *o = user;
     const an_shard_plan *s = o->plan->forms[form]->shard;
-    (void)failed;
     assert_int_equal(region, o->posted++);
     assert_true(region < s->region_count && region < 256);
     assert_true(region <= o->arrived + 1); /* one is on its way, and the next */
@@ -72,10 +71,9 @@ static an_status gather(void *user, int form, int region, void *const roots[AN_W
     return AN_OK;
 }
 
-static an_status arrive(void *user, int form, int region, an_status failed) {
+static an_status wait_region(void *user, int form, int region) {
     others *o = user;
     const an_shard_plan *s = o->plan->forms[form]->shard;
-    (void)failed;
     if (region == o->arrived - 1) return AN_OK; /* its second root */
     assert_int_equal(region, o->arrived++);
     assert_true(o->posted > region && o->posted <= s->region_count); /* test_prefetch says when the next is posted */
@@ -108,7 +106,7 @@ static void find_unit(const others *o, int unit, size_t *begin, size_t *bytes) {
     *bytes = (size_t)(units[unit].end - units[unit].begin) * size;
 }
 
-static an_status scatter(void *user, int unit, void *root, an_status failed) {
+static an_status send(void *user, int unit, void *root, an_status failed) {
     others *o = user;
     size_t begin, bytes;
     (void)failed;
@@ -122,10 +120,9 @@ static an_status scatter(void *user, int unit, void *root, an_status failed) {
     return AN_OK;
 }
 
-static an_status scattered(void *user, int unit, an_status failed) {
+static an_status wait_sent(void *user, int unit) {
     others *o = user;
     size_t begin, bytes;
-    (void)failed;
     assert_int_equal(o->scattered, unit);
     find_unit(o, unit, &begin, &bytes);
     if (memcmp(o->root, o->copy, bytes) != 0) fail_msg("unit %d has changed while it left", unit);
@@ -138,12 +135,12 @@ static an_status scattered(void *user, int unit, an_status failed) {
     return AN_OK;
 }
 
-static void set_hooks(an_context *ctx, others *o) {
-    ctx->gather = o ? gather : NULL;
-    ctx->arrive_region = o ? arrive : NULL;
-    ctx->scatter = o ? scatter : NULL;
-    ctx->scattered = o ? scattered : NULL;
-    ctx->gather_user = ctx->scatter_user = o;
+/* NULL: nobody exchanges anything. */
+static void join(an_program *program, others *o) {
+    program->exchange = (an_exchange){
+        .gradients = {.user = o, .is_open = o != NULL, .send_unit = send, .wait_sent = wait_sent},
+        .weights = {.user = o, .is_open = o != NULL, .gather = gather, .wait_region = wait_region},
+    };
 }
 
 /* ---- the same bits ---- */
@@ -209,11 +206,11 @@ static void run_both(pair *p, an_form form, int run, bool gathers, bool scatters
     o->posted = o->arrived = o->scatters = 0;
     o->units = 0;
     memset(o->gradients, POISON, flat);
-    set_hooks(p->ctx, o);
+    join(p->divided, o);
     const long calls = p->memory->calls;
     OK(p->ctx, an_program_run(p->divided, form));
     assert_int_equal(p->memory->calls, calls);
-    set_hooks(p->ctx, NULL);
+    join(p->divided, NULL);
     compare_outputs(p->ctx, p->ordinary, p->divided, form);
     const an_graph *g = o->plan->forms[form];
     assert_int_equal(o->posted, gathers ? g->shard->region_count : 0);
@@ -496,9 +493,9 @@ static void test_communication_alone(void **state) {
     o.gradients = malloc((size_t)an_params_flat_bytes(&params->sizes));
     assert_non_null(o.gradients);
     OK(w.ctx, an_params_refresh(params));
-    set_hooks(w.ctx, &o);
+    join(program, &o);
     an_program_communicate(program, AN_FORM_TRAIN_FIRST, AN_OK);
-    set_hooks(w.ctx, NULL);
+    join(program, NULL);
     assert_int_equal(o.arrived, w.plan->forms[AN_FORM_TRAIN_FIRST]->shard->region_count);
     assert_int_equal(o.scatters, 7);
     FAILS(w.ctx, an_program_run(program, AN_FORM_EVALUATE), AN_ERR_STATE, "nobody gathers them");

@@ -23,7 +23,7 @@ refuses() {
 
 mkdir -p "$tree/src" "$tree/build/lib"
 cp "$(dirname "$0")/../../src/layers.txt" "$tree/src/layers.txt"
-sed -i '/^circle/d' "$tree/src/layers.txt"
+sed -i '/^\(circle\|record\)/d' "$tree/src/layers.txt"
 
 # --- calls: object files of sources like "void a(void) { b(); }" ---
 
@@ -46,9 +46,22 @@ put src/ops/local.def '"ops/good.h"'
 object base/good.c an_good
 object train/public.c an_public an_good
 object cli/main/good.c cli_good an_public an_good
+# A record by which `run` calls `train` is a call downwards, whoever has filled it.
+mkdir -p "$tree/src/run"
+echo 'typedef struct an_downwards { void (*down)(void); } an_downwards;' >"$tree/src/base/downwards.h"
+printf '%s\n' 'void an_set_down(an_downwards *d);' 'static void serve(void) {' '}' \
+    'void an_set_down(an_downwards *d) {' '    d->down = serve;' '}' >"$tree/src/train/serve.c"
+printf '%s\n' 'void an_ask(an_downwards *d) {' '    d->down();' '}' >"$tree/src/run/ask.c"
 "$check" "$tree" --calls "$tree/build"
 
-# --- 13 violations ---
+# --- 15 violations ---
+# One upwards that no line lists, by an initializer and by an assignment.
+printf '%s\n' 'typedef void an_later(void *user);' \
+    'typedef struct an_upwards { int (*up)(int a); an_later *later; } an_upwards;' >"$tree/src/base/upwards.h"
+printf '%s\n' 'static int above(int a) {' '    return a;' '}' 'static void after(void *user) {' '}' \
+    'static const an_upwards given = {.up = above};' 'void an_join(an_upwards *u) {' '    u->later = after;' '}' \
+    >"$tree/src/train/above.c"
+printf '%s\n' 'int an_call_up(const an_upwards *u) {' '    u->later(0);' '    return u->up(1);' '}' >"$tree/src/base/below.c"
 put include/anneal/bad.h '"base/good.h"'
 put src/base/up.c '"base/good.h"' '"ir/graph.h"'
 put src/comm/up.c '"base/good.h"' '<ir/graph.h>'
@@ -78,11 +91,15 @@ refuses 'include/anneal/bad.h:1: includes base/good.h: a public header includes 
     'src/data/sibling.c:1: includes config/config.h: data may not use config' \
     'src/config/sibling.c: uses an_hidden of src/store/hidden.c: config may not use store' \
     'src/cli/main/deep.c: uses an_hidden of src/store/hidden.c: cli may not use store' \
+    'src/base/below.c: calls an_upwards.up of src/train/above.c, which is upwards, and src/layers.txt does not list that' \
+    'src/base/below.c: calls an_upwards.later of src/train/above.c, which is upwards, and src/layers.txt does not list that' \
     'src/train/up.c: uses an_late of src/run/late.c: train may not use run' \
     'these files call each other: data/one.c data/two.c' \
     'these folders of kernels call each other: row sum'
 
-# A circle that is listed, but is no more.
-echo 'circle base/a.c base/b.c' >>"$tree/src/layers.txt"
+# Lines for what is there, and for what is no more.
+printf '%s\n' 'record an_upwards.up base' 'record an_upwards.later base run' 'circle base/a.c base/b.c' >>"$tree/src/layers.txt"
 got=$("$check" "$tree" --calls "$tree/build" || true)
 grep -qx 'src/layers.txt lists a circle that is no more: base/a.c base/b.c' <<<"$got"
+grep -qx 'src/layers.txt lists a call upwards that is no more: run by an_upwards.later' <<<"$got"
+if grep -q 'below.c' <<<"$got"; then echo "check-layers does not find what is listed" >&2 && exit 1; fi

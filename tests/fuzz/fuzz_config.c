@@ -70,7 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     an_config_options_init(&options, sizeof options);
     an_config *config = NULL;
     context_options.threads = 1;
-    if (!context && an_context_create(&context, &context_options)) abort();
+    an_config_key key; /* the context keeps the table of options from the first look at it on */
+    an_config_key_init(&key, sizeof key);
+    if (!context && (an_context_create(&context, &context_options) || an_config_key_get(context, 0, &key))) abort();
     const size_t bytes = an_context_bytes(context);
     const bool chosen = is_chosen(data, size);
     const uint8_t *mark = size ? memchr(data, 0xff, size) : NULL;

@@ -4,7 +4,7 @@
 #include "fuzz_data.h"
 
 #include "base/context.h"
-#include "store/gguf.h"
+#include "formats/gguf.h"
 
 enum { MOST_READ = 1 << 16 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/context.h"
-#include "store/weights.h"
+#include "formats/weights.h"
 
 enum { MOST_BYTES = 1 << 15, PATH = 64, HEADER = 128 };
 static char folder[PATH];

@@ -3,8 +3,8 @@
 #ifndef TESTS_FUZZ_FUZZ_PICTURE_H
 #define TESTS_FUZZ_FUZZ_PICTURE_H
 
-#include "data/picture.h"
-#include "data/resize.h"
+#include "data/pictures/picture.h"
+#include "data/pictures/resize.h"
 #include "fuzz_data.h"
 #include "fuzz_peak.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/array.h"
+#include "base/convert.h"
 #include "exec/program.h"
 #include "guarded_device.h"
 #include "ir/text_form.h"

@@ -4,9 +4,9 @@
 #include "fuzz_data.h"
 
 #include "base/context.h"
+#include "formats/gguf.h"
 #include "pretrained/description.h"
 #include "pretrained/sampling.h"
-#include "store/gguf.h"
 
 enum { MOST_LAYERS = 8, MOST_BYTES = 1 << 15 };
 

@@ -5,7 +5,7 @@
 #include "fuzz_data.h"
 
 #include "base/context.h"
-#include "store/safetensors.h"
+#include "formats/safetensors.h"
 
 static void check_refused(an_status status, const char *path, size_t size, size_t bytes) {
     const char *message = an_last_error(context);

@@ -17,6 +17,7 @@ UNARY = {
     "sqrt": torch.sqrt,
     # PyTorch's own threshold of 20 makes it x above, which is wrong by e^-20
     "softplus": lambda x: F.softplus(x, threshold=200),
+    "mish": F.mish,
     "sin": torch.sin,
     "cos": torch.cos,
     "abs": torch.abs,
@@ -32,7 +33,7 @@ def unary():
         if name in KINKED:
             x[0, :, ::4] = 0
         yield c.weigh(c.op(name, [c.param("x", x)], function))
-    for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus"):
+    for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus", "mish"):
         c = Case(f"{name}.tails")  # nothing overflows there
         x = c.param("x", c.uniform(-60, 60, 2, 67))
         yield c.weigh(c.op(name, [x], UNARY[name]))

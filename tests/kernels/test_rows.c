@@ -2,9 +2,11 @@
 #include <math.h>
 
 #include "anneal/experimental.h"
+#include "kernels/common/list.h"
 #include "kernels/common/reduce_order.h"
-#include "kernels/elementwise/unary.h"
 #include "support/support.h"
+
+AN_DECLARE_KERNELS(gelu_tanh);
 
 enum { MOST = AN_SUM_CHUNK + 40 };
 

@@ -12,7 +12,7 @@
 #include "anneal/anneal.h"
 #include "anneal/plan.h"
 #include "anneal/pretrained.h"
-#include "train/adapter.h"
+#include "interchange/load_model.h"
 
 static an_context *ctx;
 

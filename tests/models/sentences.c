@@ -11,7 +11,7 @@
 #include "anneal/anneal.h"
 #include "anneal/plan.h"
 #include "anneal/pretrained.h"
-#include "train/adapter.h"
+#include "interchange/load_model.h"
 
 enum { SIZES = 2, BATCH = 16 };
 

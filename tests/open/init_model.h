@@ -4,7 +4,7 @@
 
 #include "base/float16.h"
 #include "exec/params.h"
-#include "store/safetensors.h"
+#include "formats/safetensors.h"
 #include "train/trainer.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */

@@ -4,8 +4,8 @@
 
 #include "anneal/open.h"
 #include "base/context.h"
+#include "formats/safetensors.h"
 #include "open/open.h"
-#include "store/safetensors.h"
 
 #include "open/support.h" /* last, as its ctx would be shadowed */
 

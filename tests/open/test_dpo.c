@@ -7,8 +7,8 @@
 #include "anneal/generate.h"
 #include "exec/params.h"
 #include "exec/plan.h"
+#include "formats/safetensors.h"
 #include "ranks/threads.h"
-#include "store/safetensors.h"
 #include "train/trainer.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */

@@ -1,7 +1,7 @@
 /* Weights stream from disk: while a published model is loaded, memory stays within 1.05 times what the model is in the
  * end. tests/models/load_memory.c measures the same with large models, as the resident memory of a process. */
 #include "anneal/pretrained.h"
-#include "train/adapter.h"
+#include "interchange/load_model.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
 

@@ -10,7 +10,7 @@
 #include "anneal/train.h"
 #include "exec/params.h"
 #include "exec/plan.h"
-#include "store/safetensors.h"
+#include "formats/safetensors.h"
 #include "train/trainer.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */

@@ -8,7 +8,7 @@
 #include "anneal/run.h"
 #include "anneal/train.h"
 #include "exec/params.h"
-#include "store/safetensors.h"
+#include "formats/safetensors.h"
 #include "train/trainer.h"
 
 #include "open/bert_support.h" /* last, as its ctx would be shadowed */

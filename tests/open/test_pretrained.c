@@ -8,8 +8,8 @@
 #include "anneal/pretrained.h"
 #include "anneal/train.h"
 #include "base/context.h"
-#include "store/conv1d.h"
-#include "store/weights.h"
+#include "formats/conv1d.h"
+#include "formats/weights.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
 

@@ -4,7 +4,7 @@
 #include "anneal/pretrained.h"
 #include "anneal/train.h"
 #include "base/context.h"
-#include "train/adapter.h"
+#include "interchange/load_model.h"
 
 #include "open/bert_support.h" /* last, as its ctx would be shadowed */
 

@@ -5,12 +5,12 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/pretrained.h"
+#include "base/convert.h"
 #include "base/float16.h"
-#include "exec/array.h"
-#include "pretrained/publish.h"
+#include "formats/gguf.h"
+#include "interchange/publish.h"
 #include "pretrained/weights.h"
-#include "store/gguf.h"
-#include "store/weights.h"
+#include "store/open_weights.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
 

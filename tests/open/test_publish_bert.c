@@ -7,7 +7,7 @@
 #include "anneal/predict.h"
 #include "anneal/pretrained.h"
 #include "anneal/train.h"
-#include "store/weights.h"
+#include "formats/weights.h"
 
 #include "open/bert_support.h" /* last, as its ctx would be shadowed */
 

@@ -8,7 +8,7 @@
 #include "base/q8_0.h"
 #include "exec/params.h"
 #include "exec/plan.h"
-#include "store/weights.h"
+#include "store/open_weights.h"
 #include "train/trainer.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */

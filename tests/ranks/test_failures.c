@@ -162,8 +162,8 @@ static void plant_evaluation(one_rank *r) {
 /* The trainer binds its samples to an input that the program does not have. */
 static void plant_binding(one_rank *r) {
     failing_rank *s = state_of(r);
-    s->input = s->trainer->feed.inputs[0].name;
-    s->trainer->feed.inputs[0].name = "planted";
+    s->input = s->trainer->samples.feed.inputs[0].name;
+    s->trainer->samples.feed.inputs[0].name = "planted";
 }
 
 /* A file is where the folder of checkpoints was. */
@@ -179,7 +179,7 @@ static void plant_launch(one_rank *r) {
 
 static void mend(failing_rank *s) {
     s->training_fails = s->evaluation_fails = false;
-    if (s->input) s->trainer->feed.inputs[0].name = s->input;
+    if (s->input) s->trainer->samples.feed.inputs[0].name = s->input;
     s->is_mended = true;
 }
 

@@ -71,7 +71,7 @@ static void check_memory(one_rank *r, an_trainer *t, size_t before) {
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
     if (rank_failed(r, "memory", an_plan_memory_get(an_trainer_plan(t), &memory))) return;
-    if (s && t->saves_directly)
+    if (s && t->saving.directly)
         memory.checkpoint = (int64_t)an_save_window_bytes(s->job.layout, s->job.files, AN_SAVE_WINDOW);
     const int64_t beside = (int64_t)(an_context_bytes(r->ctx) - before) - memory.checkpoint;
     if (!s || (int64_t)s->memory_bytes != memory.checkpoint || beside < 0 || beside > FEW_BYTES)
@@ -91,7 +91,7 @@ static void train(one_rank *r) {
     if (r->comm.rank == 0 && an_trainer_resumed(t))
         snprintf(l->resumed, sizeof l->resumed, "%s", an_trainer_resumed(t));
     const size_t before = an_context_bytes(r->ctx);
-    t->saves_directly = l->direct;
+    t->saving.directly = l->direct;
     an_run_options_init(&options, sizeof options);
     if (l->stop && !rank_failed(r, "options", an_run_options_get(t, &options))) {
         options.callbacks = &callbacks;

@@ -1,6 +1,7 @@
 /* Ranks that divide the state of a run, by every strategy: losses, norms, evaluations, weights and state have the bits
  * of one process, and each rank holds and sends what the plan says. The ranks are threads; what MPI and checkpoints
  * add is tested by hash.sh. */
+#include "anneal/config.h"
 #include "anneal/open.h"
 #include "anneal/ranks.h"
 #include "ranks/own_run.h"
@@ -166,6 +167,10 @@ static void train(one_rank *r) {
     an_plan_memory memory;
     an_plan_traffic_init(&traffic, sizeof traffic);
     an_plan_memory_init(&memory, sizeof memory);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
+    /* the context keeps the table of options from here on */
+    if (rank_failed(r, "options", an_config_key_get(r->ctx, 0, &key))) return;
     const size_t before = an_context_bytes(r->ctx);
     if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) ||
         rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(t), &traffic)) ||
@@ -329,8 +334,9 @@ static void take_round(one_rank *r) {
     an_plan_traffic_init(&traffic, sizeof traffic);
     if (!rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) &&
         !rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(t), &traffic)))
-        shapes[r->comm.rank] = (round_shape){t->pieces.round_leaves, t->pieces.round_passes, traffic.sent};
-    if (t && t->pieces.round_passes > 1 && an_program_run(t->program, AN_FORM_TRAIN_FIRST) != AN_ERR_STATE &&
+        shapes[r->comm.rank] =
+            (round_shape){t->division.pieces.round_leaves, t->division.pieces.round_passes, traffic.sent};
+    if (t && t->division.pieces.round_passes > 1 && an_program_run(t->program, AN_FORM_TRAIN_FIRST) != AN_ERR_STATE &&
         !*r->error)
         snprintf(r->error, sizeof r->error, "rank %d: gradients are written where there is no room", r->comm.rank);
     an_trainer_destroy(&t);

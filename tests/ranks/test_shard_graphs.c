@@ -123,8 +123,10 @@ static an_status make_data(an_dataset **dataset, an_context *ctx) {
 typedef struct {
     an_shard shard;
     int64_t min_elements; /* of the last rank, if others have 1; 0: it has too */
-    bool waits_for_all;   /* out: some instruction waits for more units than two */
-    int regions;          /* out: that one instruction reads at most */
+    an_accumulation accumulate;
+    const char *refuses; /* how a run between two steps is refused, while weights are read; NULL: there is none */
+    bool waits_for_all;  /* out: some instruction waits for more units than two */
+    int regions;         /* out: that one instruction reads at most */
 } braid;
 
 /* How many regions of gathered weights a node reads. */
@@ -150,6 +152,15 @@ static void look_at(const an_trainer *t, braid *b) {
     }
 }
 
+/* Outside of a step, weights come to every program that runs, and gradients leave none: they would be lost. */
+static bool run_between_steps(one_rank *r, const an_trainer *t, const char *words) {
+    if (rank_failed(r, "begin", an_step_begin_reading(t->stepper))) return false;
+    const an_status trained = an_program_run(t->program, AN_FORM_TRAIN_FIRST);
+    if (trained != AN_ERR_STATE || !strstr(an_last_error(r->ctx), words))
+        snprintf(r->error, sizeof r->error, "training outside of a step: %s", trained ? an_last_error(r->ctx) : "done");
+    return !rank_failed(r, "end", an_step_end_reading(t->stepper)) && !*r->error;
+}
+
 static void train_braided(one_rank *r) {
     braid *b = r->user;
     an_graph *graph = NULL;
@@ -165,12 +176,15 @@ static void train_braided(one_rank *r) {
     options.seed = 5;
     options.batch = &batch;
     options.shard = b->shard;
+    options.accumulate = b->accumulate;
     options.min_elements = b->min_elements && r->comm.rank == r->comm.ranks - 1 ? b->min_elements : 1;
     if (rank_failed(r, "graph", build_braided(&graph, r->ctx)) || rank_failed(r, "data", make_data(&data, r->ctx)) ||
         rank_failed(r, "create", an_trainer_create(&t, graph, data, NULL, &options)))
         goto end;
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < STEPS; i++) {
+        if (i == 1 && b->refuses && !run_between_steps(r, t, b->refuses)) goto end;
         if (rank_failed(r, "step", an_trainer_step(t, NULL))) goto end;
+    }
     if (r->comm.rank == 0) look_at(t, b);
     rank_failed(r, "hash", an_trainer_state_hash(t, r->hash));
 end:
@@ -203,6 +217,23 @@ static void nodes_that_read_three_units(void **state) {
             assert_int_equal(b.waits_for_all, is_gathered_at_once);
             assert_int_equal(b.regions, b.shard == AN_SHARD_FULL ? 3 : 0);
         }
+}
+
+static void gradients_outside_of_a_step_are_refused(void **state) {
+    (void)state;
+    one_rank ranks[LARGEST];
+    char expected[HASH_TEXT];
+    run_ranks(ranks, 1, train_braided, &(braid){.shard = AN_SHARD_NONE}, NULL);
+    if (*ranks[0].error) fail_msg("%s", ranks[0].error);
+    memcpy(expected, ranks[0].hash, sizeof expected);
+    for (int s = AN_SHARD_GRADIENTS; s <= AN_SHARD_FULL; s++) {
+        braid off = {.shard = (an_shard)s, .accumulate = AN_ACCUMULATE_OFF, .refuses = "but nobody takes them"};
+        run_ranks(ranks, LARGEST, train_braided, &off, NULL);
+        expect_hash(ranks, LARGEST, names[s], expected);
+        braid on = {.shard = (an_shard)s, .accumulate = AN_ACCUMULATE_ON, .refuses = "only a step adds them"};
+        run_ranks(ranks, LARGEST, train_braided, &on, NULL);
+        expect_hash(ranks, LARGEST, names[s], expected);
+    }
 }
 
 /* They would wait for what the other never sends. */
@@ -289,6 +320,7 @@ static void a_budget_is_kept(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_that_read_three_units),
+        cmocka_unit_test(gradients_outside_of_a_step_are_refused),
         cmocka_unit_test(other_units_are_refused),
         cmocka_unit_test(a_budget_is_kept),
     };

@@ -1,5 +1,6 @@
 /* Runs on several ranks, which are threads here: the same state_hash on any number of them, memory as planned on each,
  * and messages as planned. What MPI adds is tested by hash.sh. */
+#include "anneal/config.h"
 #include "anneal/open.h"
 #include "anneal/run.h"
 #include "ranks/threads.h"
@@ -86,6 +87,10 @@ static void step(one_rank *r) {
     an_plan_memory memory;
     an_plan_traffic_init(&traffic, sizeof traffic);
     an_plan_memory_init(&memory, sizeof memory);
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
+    /* the context keeps the table of options from here on */
+    if (rank_failed(r, "options", an_config_key_get(r->ctx, 0, &key))) return;
     const size_t before = an_context_bytes(r->ctx);
     if (rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "mlp.yaml")) ||
         rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(trainer), &traffic)) ||

@@ -10,8 +10,8 @@
 
 #include "anneal/experimental.h"
 #include "anneal/watch.h"
-#include "base/clock.h"
 #include "base/heartbeat.h"
+#include "base/system/clock.h"
 #include "comm/comm.h"
 
 static void report(void *user, an_watch_event event, const char *text, bool is_told) {

@@ -1,7 +1,7 @@
 /* run.max_time: slurm, by what the environment says. */
 #include "anneal/open.h"
 #include "anneal/run.h"
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "run/run.h"
 
 #include "open/support.h" /* last, as its ctx would be shadowed */

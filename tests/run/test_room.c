@@ -4,7 +4,7 @@
 
 #include "anneal/models.h"
 #include "anneal/train.h"
-#include "base/limits.h"
+#include "base/system/limits.h"
 #include "open/support.h"
 
 enum { SAMPLES = 64, INPUTS = 8 };

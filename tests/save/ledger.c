@@ -92,7 +92,7 @@ static int write_line(int ledger, const an_trainer *trainer) {
     int length = snprintf(line, sizeof line, "%" PRId64 " %" PRId64, current.step, current.count);
     for (int64_t i = 0; i < current.count; i++)
         length += snprintf(line + length, sizeof line - (size_t)length, " %" PRId64 ":%" PRId64, current.samples[i],
-                           trainer->numbers[i]);
+                           trainer->samples.numbers[i]);
     line[length++] = '\n';
     return write(ledger, line, (size_t)length) == length ? 0 : fail(NULL, "the ledger cannot be written");
 }

@@ -4,7 +4,7 @@
 
 #include "base/context.h"
 #include "data/support.h"
-#include "store/safetensors.h"
+#include "formats/safetensors.h"
 
 /* An entry of a header. */
 #define TENSOR(name, dtype, shape, offsets) \

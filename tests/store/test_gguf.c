@@ -2,7 +2,7 @@
  * are damaged, or are of a kind that is not read. */
 #include "base/context.h"
 #include "data/support.h"
-#include "store/gguf.h"
+#include "formats/gguf.h"
 
 #define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/gguf/"
 enum { MOST = 8192, SMALL_CONSTANT = 4096 };

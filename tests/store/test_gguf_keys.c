@@ -1,7 +1,7 @@
 /* The keys of GGUF files: every type of value, arrays, wrong kinds, and files whose keys are damaged. */
 #include "base/context.h"
 #include "data/support.h"
-#include "store/gguf_keys.h"
+#include "formats/gguf_keys.h"
 #include "store/gguf_made.h"
 
 static const char path[] = "k.gguf";

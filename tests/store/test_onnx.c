@@ -4,8 +4,8 @@
 #include "support/support.h"
 
 #include "anneal/checkpoint.h"
-#include "store/onnx/export.h"
-#include "store/onnx/model.h"
+#include "interchange/onnx/export.h"
+#include "interchange/onnx/model.h"
 
 /* The model of a text form, as one message, for free; NULL and the status after an error. */
 static char *model_of(an_context *ctx, const char *form, size_t *length, an_status *status) {
@@ -122,6 +122,40 @@ static void test_nodes(void **state) {
     assert_null(find_field(graph, GRAPH_INPUT, 3).at); /* targets are read by the loss only */
     assert_true(is_text(find_field(find_field(graph, GRAPH_OUTPUT, 0), INFO_NAME, 0), "logits"));
     free(bytes);
+    an_context_destroy(&ctx);
+}
+
+/* Nodes of a text, from the inside out, and what the last one reads. */
+static void test_expressions(void **state) {
+    static const struct {
+        const char *form, *ops[4], *read[3];
+    } cases[] = {
+        {"mish(%x)", {"Softplus", "Tanh", "Mul", "Identity"}, {"x", "/1"}},
+        {"silu(%x)", {"Sigmoid", "Mul", "Identity"}, {"/0", "x"}},
+        {"clamp(%x, low=-1, high=2)", {"Clip", "Identity"}, {"x", "/0", "/1"}},
+    };
+    an_context *ctx = NULL;
+    (void)state;
+    assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        an_status status;
+        size_t length = 0;
+        char form[128];
+        int count = 0;
+        snprintf(form, sizeof form, "ang 1\n%%x = input(name=\"x\") : f32[3]\n%%1 = %s\noutput(%%1, name=\"y\")\n",
+                 cases[i].form);
+        char *bytes = model_of(ctx, form, &length, &status);
+        OK(ctx, status);
+        const message graph =
+            find_field((message){(unsigned char *)bytes, (unsigned char *)bytes + length}, MODEL_GRAPH, 0);
+        for (; count < 4 && cases[i].ops[count]; count++)
+            assert_true(is_text(find_field(find_field(graph, GRAPH_NODE, count), NODE_OP, 0), cases[i].ops[count]));
+        assert_null(find_field(graph, GRAPH_NODE, count).at);
+        const message last = find_field(graph, GRAPH_NODE, count - 2);
+        for (int k = 0; k < 3 && cases[i].read[k]; k++)
+            assert_true(is_text(find_field(last, NODE_INPUT, k), cases[i].read[k]));
+        free(bytes);
+    }
     an_context_destroy(&ctx);
 }
 
@@ -308,10 +342,8 @@ static int write_model(const char *path) {
 
 int main(int count, char **arguments) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_memory_fails),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_nodes),        cmocka_unit_test(test_expressions), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory_fails), cmocka_unit_test(test_files),
     };
     return count == 1 ? cmocka_run_group_tests(tests, NULL, NULL) : write_model(arguments[1]);
 }

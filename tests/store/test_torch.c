@@ -2,7 +2,7 @@
  * writes its module: check_torch.py compares what that computes with the golden files of every op. */
 #include "support/support.h"
 
-#include "store/torch_text.h"
+#include "interchange/torch_text.h"
 
 /* The module of a text form; NULL and the status after an error. */
 static char *module_of(an_context *ctx, const char *form, an_status *status) {

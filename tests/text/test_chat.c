@@ -226,9 +226,27 @@ static void refusals(void **state) {
           "type is 7, which is not a value of an_chat_template");
 }
 
+/* What ends an answer, which generation stops at. */
+static void ends_of_answers(void **state) {
+    (void)state;
+    static const char *const ends[] = {"<|im_end|>", "<|eot_id|>", "</s>",      "</s>",
+                                       "<|im_end|>", "<|eot_id|>", "<|im_end|>"}; /* by the number of the template */
+    an_chat_format format;
+    an_chat_format_init(&format, sizeof format);
+    format.eos = "</s>";
+    for (int i = 0; i < 7; i++) {
+        format.type = (an_chat_template)i;
+        assert_string_equal(an_chat_end(&format), ends[i]);
+    }
+    format.type = (an_chat_template)7;
+    assert_null(an_chat_end(&format));
+    assert_null(an_chat_template_name(7));
+}
+
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_transformers), cmocka_unit_test(spans_of_the_assistant),
-                                       cmocka_unit_test(encodes), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ends_of_answers), cmocka_unit_test(as_transformers),
+                                       cmocka_unit_test(spans_of_the_assistant), cmocka_unit_test(encodes),
+                                       cmocka_unit_test(refusals)};
     if (argc > 1) golden = argv[1];
     if (an_context_create(&ctx, NULL) != AN_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,7 @@ static const char *const plain_calls[] = {"an_context_create",
                                           "an_log",
                                           "an_sqrt",
                                           "an_softplus",
+                                          "an_mish",
                                           "an_sin",
                                           "an_cos",
                                           "an_abs",
@@ -206,7 +207,7 @@ static const char *const plain_calls[] = {"an_context_create",
                                           "an_save_report_get",
 /* every init function: test_base_structs */
 #define AN_STRUCT(type, ...) #type "_init",
-#include "base/structs.def"
+#include "support/all_structs.def"
 #undef AN_STRUCT
                                           "an_model_preset_options",
                                           "an_model_preset_name",

@@ -76,7 +76,7 @@ static inline void call_contexts(void) {
         static type own;                             \
         NOTHING(type##_init, N(&own), sizeof(type)); \
     }
-#include "base/structs.def"
+#include "support/all_structs.def"
 #undef AN_STRUCT
 }
 
@@ -171,6 +171,7 @@ static inline void call_elementwise(void) {
     VALUE(an_log, 0, N(open), x);
     VALUE(an_sqrt, 0, N(open), x);
     VALUE(an_softplus, 0, N(open), x);
+    VALUE(an_mish, 0, N(open), x);
     VALUE(an_sin, 0, N(open), x);
     VALUE(an_cos, 0, N(open), x);
     VALUE(an_abs, 0, N(open), x);

@@ -166,7 +166,7 @@ static inline void call_configs(void) {
     STATUS(an_config_show, N(config), N(&written));
     STATUS(an_config_write, N(config), N(&written));
     STATUS(an_config_schema, N(ctx), N(&written));
-    STATUS(an_config_key_get, O(ctx), 0, N(&key));
+    STATUS(an_config_key_get, N(ctx), 0, N(&key));
     STATUS(an_context_options_from_config, N(&context), N(&options), O(&open_options));
 }
 

@@ -122,8 +122,9 @@ static void test_rows_decide(void **state) {
         array_trainer a;
         options.precision = runs[i].precision;
         const an_trainer *t = open_trainer(&a, runs[i].model, &options);
-        if (t->batches.leaves != runs[i].leaves) fail_msg("run %zu has %lld leaves", i, (long long)t->batches.leaves);
-        if (runs[i].micro == 0) assert_int_equal(t->together, t->batches.leaves); /* one pass */
+        if (t->samples.batches.leaves != runs[i].leaves)
+            fail_msg("run %zu has %lld leaves", i, (long long)t->samples.batches.leaves);
+        if (runs[i].micro == 0) assert_int_equal(t->cut.together, t->samples.batches.leaves); /* one pass */
         array_trainer_destroy(&a);
     }
 }
@@ -149,8 +150,8 @@ static void test_ranks_are_a_least(void **state) {
         options.purpose = AN_OPEN_PLAN;
         options.ranks = runs[i].ranks;
         const an_trainer *t = open_trainer(&a, runs[i].model, &options);
-        assert_int_equal(t->batches.leaves, runs[i].leaves);
-        const char *notes = t->notes ? t->notes : "";
+        assert_int_equal(t->samples.batches.leaves, runs[i].leaves);
+        const char *notes = t->room.notes ? t->room.notes : "";
         if (*runs[i].note ? !strstr(notes, runs[i].note) : strstr(notes, "batch.leaves") != NULL)
             fail_msg("run %zu: '%s'", i, notes);
         array_trainer_destroy(&a);
@@ -171,7 +172,7 @@ static void test_large_images_are_evaluated_by_few(void **state) {
         an_trainer_options options = few_steps(1, &batch);
         options.purpose = AN_OPEN_PLAN;
         array_trainer a = array_trainer_create(cnn(LARGE, models[i].filters, false), inputs, targets, &options);
-        assert_int_equal(a.trainer->default_evaluation_micro, models[i].together);
+        assert_int_equal(a.trainer->evaluator.default_micro, models[i].together);
         array_trainer_destroy(&a);
     }
     free(images);

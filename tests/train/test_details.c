@@ -142,7 +142,7 @@ static void test_counts_add_up(void **state) {
 static void set_confusion(an_trainer *t, const int64_t counts[CLASSES * CLASSES], an_evaluation *e) {
     *e = (an_evaluation){.size = sizeof *e};
     an_details_begin(t);
-    memcpy(t->details.confusion, counts, CLASSES * CLASSES * sizeof *counts);
+    memcpy(t->evaluator.details.confusion, counts, CLASSES * CLASSES * sizeof *counts);
     OK(ctx, an_details_end(t, e));
 }
 

@@ -215,6 +215,9 @@ static void check_config(const char *text) {
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);
     options.file = "planned.yaml";
+    an_config_key key;
+    an_config_key_init(&key, sizeof key);
+    OK(ctx, an_config_key_get(ctx, 0, &key)); /* the context keeps the table of options from here on */
     const size_t empty = counted.held;
     OK(ctx, an_config_create(&config, ctx, &options));
     an_trainer *trainer = open_config(config, AN_OPEN_PLAN);

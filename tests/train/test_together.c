@@ -105,7 +105,7 @@ static outcome train(const model *m, int64_t global, int64_t leaves, int64_t mic
     options.precision = precision;
     array_trainer a = array_trainer_create(m->make(), array_of(m->inputs, m->inputs_dtype, m->ndims, m->dims),
                                            array_of(m->targets, AN_DTYPE_I32, m->target_dims, m->dims), &options);
-    outcome o = {.together = a.trainer->together, .micro = a.trainer->batches.micro};
+    outcome o = {.together = a.trainer->cut.together, .micro = a.trainer->samples.batches.micro};
     for (int i = 0; i < STEPS; i++) {
         const an_step_metrics metrics = array_trainer_step(&a);
         o.losses[i] = metrics.loss;

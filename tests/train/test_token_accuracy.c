@@ -4,7 +4,7 @@
 
 #include "anneal/metric.h"
 #include "anneal/run.h"
-#include "train/metrics.h"
+#include "train/evaluation/metrics.h"
 #include "train/trainer.h"
 
 #include "train/array_trainer.h"
@@ -145,7 +145,7 @@ static void test_hashes(void **state) {
         array_trainer a = make(&(setting){.details = asks ? AN_DETAIL_TOKENS : 0});
         const an_evaluation e = array_trainer_evaluate(&a);
         double values[AN_MOST_METRICS];
-        a.trainer->progress.evaluation = e;
+        a.trainer->record.progress.evaluation = e;
         assert_int_equal(an_metrics_chained(a.trainer, values), asks ? 3 : 2);
         assert_true(values[0] == e.loss && values[1] == e.perplexity && (!asks || values[2] == e.accuracy));
         array_trainer_destroy(&a);
@@ -153,7 +153,7 @@ static void test_hashes(void **state) {
     /* logits that are stored had an accuracy and a top 5 then */
     array_trainer a = make(&(setting){.stored = true});
     double values[AN_MOST_METRICS];
-    a.trainer->progress.evaluation = array_trainer_evaluate(&a);
+    a.trainer->record.progress.evaluation = array_trainer_evaluate(&a);
     assert_int_equal(an_metrics_chained(a.trainer, values), 4);
     array_trainer_destroy(&a);
 }

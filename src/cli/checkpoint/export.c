@@ -32,38 +32,58 @@ static const cli_option options[] = {
 
 /* What --to names, and is written to a place of its own. */
 typedef struct {
-    const char *name, *place;
+    const char *name; /* NULL: --to has the place itself */
+    const char *place, *ending;
     an_status (*write)(const an_checkpoint *checkpoint, const char *path);
+    an_status (*merge)(const an_checkpoint *checkpoint, const char *path); /* with --merge; NULL: it has none */
     an_status (*publish)(const an_checkpoint *checkpoint, const char *path, const an_export_options *options);
+    bool has_blocks;   /* publish writes q8_0 */
     const char *files; /* a format for what is there afterwards: %s is the place */
 } format;
 static const format formats[] = {
-    {"hf", "FOLDER", NULL, an_checkpoint_export_huggingface, "%1$s/config.json and weights beside it"},
-    {"gguf", "NAME.gguf", NULL, an_checkpoint_export_gguf, "%1$s"},
-    {"torch", "FOLDER", an_checkpoint_export_torch, NULL, "%1$s/model.py and %1$s/model.safetensors"},
-    {"onnx", "NAME.onnx", an_checkpoint_export_onnx, NULL, "%1$s"},
-    {"peft", "FOLDER", an_checkpoint_export_adapter, NULL,
-     "%1$s/adapter_config.json and %1$s/adapter_model.safetensors"},
+    {.place = "NAME.safetensors",
+     .ending = ".safetensors",
+     .write = an_checkpoint_export,
+     .merge = an_checkpoint_export_merged,
+     .files = "%1$s"},
+    {.name = "hf",
+     .place = "FOLDER",
+     .publish = an_checkpoint_export_huggingface,
+     .files = "%1$s/config.json and weights beside it"},
+    {.name = "gguf",
+     .place = "NAME.gguf",
+     .ending = ".gguf",
+     .publish = an_checkpoint_export_gguf,
+     .has_blocks = true,
+     .files = "%1$s"},
+    {.name = "torch",
+     .place = "FOLDER",
+     .write = an_checkpoint_export_torch,
+     .files = "%1$s/model.py and %1$s/model.safetensors"},
+    {.name = "onnx", .place = "NAME.onnx", .ending = ".onnx", .write = an_checkpoint_export_onnx, .files = "%1$s"},
+    {.name = "peft",
+     .place = "FOLDER",
+     .write = an_checkpoint_export_adapter,
+     .files = "%1$s/adapter_config.json and %1$s/adapter_model.safetensors"},
 };
-static const format safetensors = {"", "", an_checkpoint_export, NULL, "%1$s"};
-static const format merged = {"", "", an_checkpoint_export_merged, NULL, "%1$s"};
+enum { FORMATS = sizeof formats / sizeof *formats };
 
 /* Of a name with something before its ending. */
 static bool is_named(const char *name, const char *ending) {
     return *name && an_ends_in(name + 1, ending);
 }
 
-/* What --to says, or the ending of the file. */
-static const format *find_format(const char *name) {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (!strcmp(formats[i].name, name)) return &formats[i];
-    return is_named(name, ".safetensors") ? &safetensors : NULL;
+/* What --to says. */
+static const format *find_format(const char *to) {
+    for (int i = 0; i < FORMATS; i++)
+        if (formats[i].name ? !strcmp(formats[i].name, to) : is_named(to, formats[i].ending)) return &formats[i];
+    return NULL;
 }
 
 static const format *format_of_place(const char *place) {
-    if (is_named(place, ".gguf")) return find_format("gguf");
-    if (is_named(place, ".onnx")) return find_format("onnx");
-    return is_named(place, ".safetensors") ? &safetensors : NULL;
+    for (int i = 0; i < FORMATS; i++)
+        if (formats[i].ending && is_named(place, formats[i].ending)) return &formats[i];
+    return NULL;
 }
 
 /* ---- language models ---- */
@@ -78,7 +98,7 @@ static int choose_type(const cli_call *call, const format *f, an_export_type *ty
     for (int i = 0; i < 4; i++)
         if (!strcmp(types[i], word)) {
             *type = (an_export_type)i;
-            if (*type != AN_EXPORT_Q8_0 || f->publish == an_checkpoint_export_gguf) return CLI_DONE;
+            if (*type != AN_EXPORT_Q8_0 || f->has_blocks) return CLI_DONE;
             return cli_misuse(call, "--type q8_0 is for --to gguf: write --type f32, f16 or bf16");
         }
     return cli_misuse(call, "--type takes f32, f16, bf16 or q8_0, not '%s'", word);
@@ -136,14 +156,13 @@ static int choose(const cli_call *call, const format **chosen, const char **plac
         return cli_misuse(
             call, "--to takes a file name that ends in .safetensors, 'hf', 'gguf', 'torch', 'onnx' or 'peft', not '%s'",
             to);
-    if (f != &safetensors && call->values[MERGE])
+    if (!f->merge && call->values[MERGE])
         return cli_misuse(call, "--merge writes a file: write --to model.safetensors --merge");
-    if (f == &safetensors && to && *place)
+    if (!f->name && to && *place)
         return cli_misuse(call, "unexpected argument '%s': the file's name is the one behind --to", *place);
-    if (f != &safetensors && !*place)
-        return cli_misuse(call, "the place is missing: write --to %s %s", f->name, f->place);
-    if (f == &safetensors && to) *place = to;
-    *chosen = call->values[MERGE] ? &merged : f;
+    if (f->name && !*place) return cli_misuse(call, "the place is missing: write --to %s %s", f->name, f->place);
+    if (!f->name && to) *place = to;
+    *chosen = f;
     return CLI_DONE;
 }
 
@@ -159,7 +178,10 @@ static int run(const cli_call *call) {
     int code = cli_checkpoint_open_model(call, call->argument, call->values[CHECKPOINT], &c);
     if (code == CLI_DONE) {
         an_status status = an_checkpoint_choose_weights(c.checkpoint, weights);
-        if (status == AN_OK) status = f->publish ? publish(&c, f, place, type) : f->write(c.checkpoint, place);
+        if (status == AN_OK && f->publish)
+            status = publish(&c, f, place, type);
+        else if (status == AN_OK)
+            status = call->values[MERGE] ? f->merge(c.checkpoint, place) : f->write(c.checkpoint, place);
         if (status != AN_OK) {
             code = cli_refuse(call, c.ctx, NULL, status);
         } else {
@@ -188,9 +210,8 @@ const cli_command cli_export = {
         "checkpoint of an adapter (lora) does not hold the model that it changes: --to peft FOLDER writes the adapter "
         "for PEFT, and --to model.safetensors --merge the model with its changes, with the names, types and layout of "
         "the file that the run read it from. "
-        "--to hf FOLDER writes a language model of a known family (GPT-2, Llama, Mistral, Qwen2, Qwen3) or a BERT as a "
-        "folder that transformers loads, and --to gguf NAME.gguf as a file that llama.cpp loads. PATH may then also be "
-        "a "
+        "--to hf FOLDER writes a language model of a family that model.from takes, or a BERT, as a folder that "
+        "transformers loads, and --to gguf NAME.gguf as a file that llama.cpp loads. PATH may then also be a "
         "published model: a Hugging Face folder or a GGUF file. An adapter is merged into its model. The tokenizer and "
         "the settings of the model that training began with (model.from) go along. Weights are read and written piece "
         "by piece.",

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/files/regular.h"
-#include "base/process.h"
+#include "base/system/process.h"
 #include "base/text/json.h"
 
 enum { MOST_BYTES = 1 << 20 }; /* of a config, a summary and a line of metrics, which are all smaller */
@@ -30,8 +30,11 @@ int compare_direction(const char *name) {
     static const struct {
         const char *name;
         int direction;
-    } known[] = {{"loss", -1}, {"perplexity", -1}, {"mae", -1},   {"accuracy", 1}, {"top5", 1},  {"r2", 1},
-                 {"f1", 1},    {"precision", 1},   {"recall", 1}, {"auc", 1},      {"margin", 1}};
+    } known[] = {
+#define AN_METRIC(name, member, needs, better, detail, suits) {#name, better},
+#include "base/metrics.def"
+#undef AN_METRIC
+    };
     if (!strncmp(name, COMPARE_BEST, strlen(COMPARE_BEST))) name += strlen(COMPARE_BEST);
     if (!strncmp(name, "val_", 4)) name += 4;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -123,13 +123,13 @@ static int keys(const cli_call *call) {
     an_config_key key;
     an_config_key_init(&key, sizeof key);
     if (!call->values[JSON]) {
-        for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) print_key(&key);
+        for (int i = 0; cli_key_at(i, &key); i++) print_key(&key);
         return cli_finish(call);
     }
     an_json_writer j = an_json_to_file(stdout, AN_JSON_LINES);
     an_json_write_object(&j, NULL);
     an_json_write_array(&j, "keys");
-    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) write_key(&j, &key);
+    for (int i = 0; cli_key_at(i, &key); i++) write_key(&j, &key);
     an_json_write_end(&j);
     an_json_write_finish(&j);
     return cli_finish(call);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/limits.h"
+#include "base/system/limits.h"
 #include "cli/doctor/doctor.h"
 
 enum { PATH_BYTES = 1024, MOST_PROCESSORS = 4096 };

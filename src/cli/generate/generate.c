@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/integer.h"
+#include "base/system/clock.h"
 
 enum {
     PROMPT,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "anneal/config.h"
 #include "anneal/models.h"
 
 /* Exit codes: docs say them, scripts rely on them. */
@@ -59,6 +60,9 @@ struct cli_call {
 
 /* Every command, NULL at the end; main sets it. */
 extern const cli_command *const *cli_commands;
+
+/* A key of configs by its number; false after the last. */
+bool cli_key_at(int index, an_config_key *key);
 extern const cli_command cli_train, cli_stop, cli_init, cli_find_lr, cli_demo, cli_plan, cli_summary, cli_bench,
     cli_graph, cli_version, cli_help;
 extern const cli_command cli_eval, cli_predict, cli_verify, cli_inspect, cli_export, cli_diff;

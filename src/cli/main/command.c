@@ -124,7 +124,7 @@ static void find_key(const char *name, char *path, size_t size) {
     an_config_key key;
     an_config_key_init(&key, sizeof key);
     path[0] = 0;
-    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
+    for (int i = 0; cli_key_at(i, &key); i++) {
         const char *dot = strrchr(key.path, '.');
         if (!dot || strcmp(dot + 1, name) != 0 || !strcmp(key.path, path)) continue;
         const bool is_first = !*path;

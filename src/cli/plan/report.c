@@ -6,7 +6,7 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/plan.h"
-#include "base/limits.h"
+#include "base/system/limits.h"
 #include "base/text/json_write.h"
 
 const char *cli_precision_name(const cli_report *report) {

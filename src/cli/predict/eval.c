@@ -83,7 +83,7 @@ static void copy_training(settings *s, an_config *config) {
     static const char prefix[] = "data.train.";
     an_config_key key;
     an_config_key_init(&key, sizeof key);
-    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
+    for (int i = 0; cli_key_at(i, &key); i++) {
         char value[4096], path[80];
         bool wanted = !strncmp(key.path, prefix, sizeof prefix - 1);
         for (size_t k = 0; wanted && k < sizeof own / sizeof *own; k++)

@@ -88,7 +88,7 @@ static void parse_values(const char *type, char *values, size_t capacity) {
 static bool is_repeated(int index, const char *path) {
     an_config_key key;
     an_config_key_init(&key, sizeof key);
-    for (int i = 0; i < index && an_config_key_get(NULL, i, &key) == AN_OK; i++)
+    for (int i = 0; i < index && cli_key_at(i, &key); i++)
         if (!strcmp(key.path, path)) return true;
     return false;
 }
@@ -97,7 +97,7 @@ void completion_each_key(void (*visit)(void *user, const completion_key *key), v
     an_config_key key;
     an_config_key_init(&key, sizeof key);
     completion_key out = {.path = ""};
-    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
+    for (int i = 0; cli_key_at(i, &key); i++) {
         const bool is_element = strchr(key.path, '[') != NULL, is_table = !strcmp(key.type, "a table");
         if (is_element || is_table || is_repeated(i, key.path)) continue;
         snprintf(out.path, sizeof out.path, "%s", key.path);

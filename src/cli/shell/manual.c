@@ -202,7 +202,7 @@ static void write_config(FILE *file) {
         "as 12, 50k or 1.5M; lengths as 250 steps, 2 epochs, 300M tokens, 50k samples or 3%; durations as 10s, 15m or "
         "3h50m; sizes as 500MB or 6GiB; shares as 5% or 0.05.");
     fputs(".SH KEYS\n", file);
-    for (int i = 0; an_config_key_get(NULL, i, &key) == AN_OK; i++) {
+    for (int i = 0; cli_key_at(i, &key); i++) {
         const size_t length = strcspn(key.path, ".[");
         if (strlen(section) != length || strncmp(section, key.path, length) != 0) {
             snprintf(section, sizeof section, "%.*s", (int)length, key.path);

@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/files/regular.h"
-#include "base/process.h"
+#include "base/system/clock.h"
+#include "base/system/process.h"
 #include "cli/main/cli.h"
 #include "cli/supervise/folder.h"
 

@@ -13,9 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/files/regular.h"
-#include "base/process.h"
+#include "base/system/clock.h"
+#include "base/system/process.h"
 #include "cli/supervise/ranks.h"
 
 static const char variable[] = "ANNEAL_SUPERVISOR", leader_variable[] = "ANNEAL_LEADER";

@@ -7,9 +7,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/process.h"
-#include "base/thread.h"
+#include "base/system/clock.h"
+#include "base/system/process.h"
+#include "base/system/thread.h"
 #include "launch/launcher.h"
 
 static const double beat = 0.5;   /* seconds from one word of this rank to the next */

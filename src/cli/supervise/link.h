@@ -9,7 +9,7 @@
 #include "launch/rank_state.h"
 
 /* Starts the thread that keeps the connection. `supervisor`: the leader's address, which has been checked; `leader`:
- * who it is (base/process.h), or NULL. A rank that cannot connect, as on another host, trains all the same. */
+ * who it is (base/system/process.h), or NULL. A rank that cannot connect, as on another host, trains all the same. */
 void cli_link_begin(const char *supervisor, const char *leader);
 /* How far this rank is. */
 void cli_link_tell(an_rank_stage stage);

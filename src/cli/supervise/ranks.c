@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cli/supervise/folder.h"
 
 static const double interval = 0.1;   /* seconds from look to look */

@@ -1,6 +1,6 @@
 /* A supervisor's job of several ranks: a launcher, the ranks that it started, and what these say over TCP. Each rank
  * has a connection of its own from its start on (link.h); the rank that speaks for all has another one for its watch
- * (comm/watch.h). Plain `anneal train -n` runs its ranks as such a job too. */
+ * (comm/watch/watch.h). Plain `anneal train -n` runs its ranks as such a job too. */
 #ifndef AN_CLI_SUPERVISE_RANKS_H
 #define AN_CLI_SUPERVISE_RANKS_H
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cli/supervise/supervise.h"
 
 #ifdef AN_HAVE_LIBDW

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cli/supervise/ranks.h"
 
 static const double late = 2; /* seconds: a rank that runs is heard of twice a second */

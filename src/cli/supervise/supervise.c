@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cli/supervise/folder.h"
 #include "cli/supervise/ranks.h"
 #include "cli/train/open.h"

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cli/supervise/supervise.h"
 
 static const double interval = 0.1; /* seconds from look to look */

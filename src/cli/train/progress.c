@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cli/train/open.h"
 
 enum { DEFAULT_COLUMNS = 80, NARROW = 60, WIDE = 110, SHORT_BAR = 12, BAR = 40 };

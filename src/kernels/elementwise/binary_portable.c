@@ -6,13 +6,6 @@
 #define AN_TEMPLATE "kernels/elementwise/binary_template.h"
 #include "kernels/common/instantiate.h"
 
-#define KERNEL(op)                                       \
-    static an_status run_##op(const an_call *call) {     \
-        return an_elementwise(call, op##_f32, op##_f64); \
-    }                                                    \
-    AN_KERNEL_LIST(op) = {{.name = "portable", .run = run_##op, .row_f32 = op##_f32, .row_f64 = op##_f64}, {0}};
-AN_BINARY_OPS(KERNEL)
-
 /* The driver aligns at the end, so the bias is given src's dimensions, of size 1 but for its axis. */
 static an_status run_bias(const an_call *call) {
     int64_t axis = ((const an_bias_attributes *)call->attributes)->axis;

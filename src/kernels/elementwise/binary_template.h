@@ -1,4 +1,5 @@
-/* Rows of the binary functions, for REAL. Included by binary_portable.c through instantiate.h. */
+/* Rows of the binary functions, for REAL, and the kernels that run them. Included by binary_portable.c through
+ * instantiate.h. */
 
 #define BINARY(name, formula)                                                                      \
     static void NAME(name)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) { \
@@ -8,7 +9,8 @@
             REAL a = a_row[i], b = b_row[i];                                                       \
             dst[i] = (formula);                                                                    \
         }                                                                                          \
-    }
+    }                                                                                              \
+    AN_KERNEL_OF_ROWS(name)
 
 BINARY(add, a + b)
 BINARY(subtract, a - b)
@@ -38,6 +40,7 @@ static void NAME(power)(int64_t n, const REAL *const *src, REAL *dst, const void
     (void)attributes;
     NAME(an_vector_pow)(n, src[0], src[1], dst);
 }
+AN_KERNEL_OF_ROWS(power)
 
 /* b a^(b-1); b = 0 gives 0, also where a^-1 is infinite. */
 static void NAME(power_diff_base)(int64_t n, const REAL *const *src, REAL *dst, const void *attributes) {

@@ -59,12 +59,3 @@ static inline double silu_sigmoid_f64(double x) {
 
 #define AN_TEMPLATE "kernels/elementwise/unary_template.h"
 #include "kernels/common/instantiate.h"
-
-#define KERNEL(op)                                       \
-    static an_status run_##op(const an_call *call) {     \
-        return an_elementwise(call, op##_f32, op##_f64); \
-    }                                                    \
-    AN_KERNEL_LIST(op) = {{.name = "portable", .run = run_##op, .row_f32 = op##_f32, .row_f64 = op##_f64}, {0}};
-
-AN_UNARY_OPS(KERNEL)
-AN_UNARY_DIFF_OPS(KERNEL)

@@ -1,5 +1,5 @@
 /* gather_weights, arrive_weights: weights that come from the ranks that own their pieces. */
-#include "base/context.h"
+#include "base/exchange.h"
 #include "base/status.h"
 #include "kernels/sink/sink.h"
 
@@ -12,21 +12,20 @@ static an_status nobody(const an_call *call) {
 
 static an_status gather(const an_call *call) {
     const an_gather_weights_attributes *attributes = call->attributes;
-    const an_context *ctx = call->ctx;
+    const an_exchange *x = call->exchange;
     void *roots[AN_WEIGHT_KINDS] = {NULL};
     int count = 0;
-    if (!ctx->gather) return nobody(call);
+    if (!x || !x->weights.is_open) return nobody(call);
     if (attributes->masters) roots[AN_WEIGHTS_MASTER] = call->dst[count++].data;
     if (attributes->low) roots[AN_WEIGHTS_LOW] = call->dst[count].data;
-    return ctx->gather(ctx->gather_user, (int)attributes->region.form, (int)attributes->region.region, roots,
-                       call->failed);
+    return x->weights.gather(x->weights.user, (int)attributes->region.form, (int)attributes->region.region, roots);
 }
 
 static an_status arrive(const an_call *call) {
     const an_region_attributes *attributes = call->attributes;
-    const an_context *ctx = call->ctx;
-    if (!ctx->arrive_region) return nobody(call);
-    return ctx->arrive_region(ctx->gather_user, (int)attributes->form, (int)attributes->region, call->failed);
+    const an_exchange *x = call->exchange;
+    if (!x || !x->weights.is_open) return nobody(call);
+    return x->weights.wait_region(x->weights.user, (int)attributes->form, (int)attributes->region);
 }
 
 AN_KERNEL_LIST(gather_weights) = {{.name = "ranks", .run = gather}, {0}};

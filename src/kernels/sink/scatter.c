@@ -2,8 +2,8 @@
  * goes to the ranks that own its pieces. */
 #include <string.h>
 
-#include "base/context.h"
 #include "base/dtype.h"
+#include "base/exchange.h"
 #include "base/status.h"
 #include "kernels/sink/sink.h"
 
@@ -27,16 +27,16 @@ static an_status nobody(const an_call *call) {
 
 static an_status scatter(const an_call *call) {
     const an_exchange_attributes *attributes = call->attributes;
-    const an_context *ctx = call->ctx;
-    if (!ctx->scatter) return nobody(call);
-    return ctx->scatter(ctx->scatter_user, (int)attributes->unit, call->src[0].data, call->failed);
+    const an_exchange *x = call->exchange;
+    if (!x || !x->gradients.is_open) return nobody(call);
+    return x->gradients.send_unit(x->gradients.user, (int)attributes->unit, call->src[0].data, call->failed);
 }
 
 static an_status scattered(const an_call *call) {
     const an_exchange_attributes *attributes = call->attributes;
-    const an_context *ctx = call->ctx;
-    if (!ctx->scattered) return nobody(call);
-    return ctx->scattered(ctx->scatter_user, (int)attributes->unit, call->failed);
+    const an_exchange *x = call->exchange;
+    if (!x || !x->gradients.is_open) return nobody(call);
+    return x->gradients.wait_sent(x->gradients.user, (int)attributes->unit);
 }
 
 AN_KERNEL_LIST(collect_gradients) = {{.name = "portable", .run = collect}, {0}};

@@ -1,0 +1,5 @@
+#include "data/structs.h"
+
+#define AN_STRUCT AN_STRUCT_DEFINE
+#include "data/structs.def"
+#undef AN_STRUCT

@@ -1,0 +1,5 @@
+#include "interchange/structs.h"
+
+#define AN_STRUCT AN_STRUCT_DEFINE
+#include "interchange/structs.def"
+#undef AN_STRUCT
