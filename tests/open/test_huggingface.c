@@ -9,8 +9,8 @@
 #include "anneal/predict.h"
 #include "anneal/train.h"
 #include "base/context.h"
+#include "formats/safetensors.h"
 #include "open/open.h"
-#include "store/safetensors.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
 
@@ -349,7 +349,8 @@ static const struct {
     {"{}", AN_ERR_DAMAGED, "hub/config.json: has no model_type"},
     {"{\"model_type\": 3}", AN_ERR_DAMAGED, "byte 15, the value of 'model_type': a string is expected here"},
     {"{\"model_type\": \"mamba\"}", AN_ERR_UNSUPPORTED,
-     ": model_type is 'mamba', but only bert, gpt2, llama, mistral, qwen2 and qwen3 are supported. To load the weights "
+     ": model_type is 'mamba', but only bert, gpt2, llama, mistral, phi3, qwen2 and qwen3 are supported. To load the "
+     "weights "
      "without "
      "this check, give the path of the safetensors file itself"},
     {"{\"model_type\": \"qwen2\"}", AN_ERR_ARGUMENT,

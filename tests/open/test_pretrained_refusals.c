@@ -71,7 +71,7 @@ static const struct {
     const char *words;
 } folders[] = {
     {"llama", "\"model_type\": \"llama\"", "\"model_type\": \"mamba\"", AN_ERR_UNSUPPORTED,
-     "model_type is 'mamba', but only bert, gpt2, llama, mistral, qwen2 and qwen3 are supported"},
+     "model_type is 'mamba', but only bert, gpt2, llama, mistral, phi3, qwen2 and qwen3 are supported"},
     {"llama", "\"model_type\": \"llama\"", "\"x\": 0", AN_ERR_DAMAGED, "has no model_type"},
     {"llama", "LlamaForCausalLM", "GemmaForCausalLM", AN_ERR_UNSUPPORTED, "architectures: GemmaForCausalLM"},
     {"llama", TOP, "\"logit_soft_cap\": 30.0, \"off\": false, " TOP, AN_ERR_UNSUPPORTED, "computes: logit_soft_cap"},
@@ -228,7 +228,7 @@ static void test_gguf(void **state) {
     assert_refused("f.gguf", AN_ERR_DAMAGED, "has no general.architecture");
     make_gguf("qwen3", "qwen3", "qwenX");
     assert_refused("f.gguf", AN_ERR_UNSUPPORTED,
-                   "general.architecture is 'qwenX', but only gpt2, llama, qwen2 and qwen3 are supported");
+                   "general.architecture is 'qwenX', but only gpt2, llama, phi3, qwen2 and qwen3 are supported");
     make_gguf("qwen3", "qwen3.block_count", "qwen3.block_kount");
     assert_refused("f.gguf", AN_ERR_UNSUPPORTED, "computes: qwen3.block_kount");
     make_gguf("qwen3", "qwen3.attention.key_length", "qwen3.attention.kex_length");
