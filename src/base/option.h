@@ -61,6 +61,7 @@ typedef enum an_member_kind {
     AN_MEMBER_INT, /* also an enum */
     AN_MEMBER_INT64,
     AN_MEMBER_REAL,
+    AN_MEMBER_LENGTH,
     AN_MEMBER_TEXT,
     AN_MEMBER_COUNTS, /* an array, and the number of its elements */
     AN_MEMBER_TEXTS
@@ -68,7 +69,8 @@ typedef enum an_member_kind {
 
 /* A member of a struct that an_config_fill writes a value to. */
 typedef struct an_option_member {
-    const char *in; /* the struct's type; NULL ends a list of members */
+    const char *in;   /* the struct's type; NULL ends a list of members */
+    const char *name; /* "loss.beta" */
     size_t offset;
     size_t second; /* where the number of elements is, or the end of a range */
     an_member_kind kind, second_kind;

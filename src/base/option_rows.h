@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/option.h"
+#include "base/settings.h"
 
 #define NONE NULL
 #define REQUIRED AN_OPTION_REQUIRED
@@ -73,10 +74,12 @@
         unsigned: AN_MEMBER_INT, /* what an enum is */                             \
         int64_t: AN_MEMBER_INT64,                                                  \
         double: AN_MEMBER_REAL,                                                    \
+        an_length: AN_MEMBER_LENGTH,                                               \
         const char *: AN_MEMBER_TEXT,                                              \
         const int64_t *: AN_MEMBER_COUNTS,                                         \
         const char *const *: AN_MEMBER_TEXTS)
-#define MEMBER(type, member) .in = #type, .offset = offsetof(type, member), .kind = STORED_AS(type, member)
+#define MEMBER(type, member) \
+    .in = #type, .name = #member, .offset = offsetof(type, member), .kind = STORED_AS(type, member)
 #define IN(type, member) \
     { MEMBER(type, member) }
 #define AS(type, member, ...)                           \

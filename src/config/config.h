@@ -10,6 +10,7 @@
 #include "anneal/config.h"
 #include "base/memory.h"
 #include "base/option.h"
+#include "base/settings.h"
 #include "base/text/text.h"
 
 /* ---- nodes ---- */
@@ -50,6 +51,7 @@ struct an_config {
     const char *name, *folder; /* of the file; the folder ends in a slash or is "" */
     const char *working;       /* folder, the same; "" if it is not known */
     an_config_node *given, *root;
+    const an_settings *settings; /* of the root */
     const char **warnings;
     size_t warning_count, warning_capacity;
     const an_rename *renames;
@@ -174,6 +176,9 @@ an_status an_option_check(an_config *config, const an_option *option, const an_c
 an_status an_config_fill_in(const an_config *config, const char *path, const char *type, void *members);
 #define an_config_fill(config, path, type, members) \
     an_config_fill_in((config), (path), #type, (1 ? (members) : (type *)0))
+
+/* Makes the settings of the root, which has changed. Those from before stay as they were. */
+an_status an_config_settle(an_config *config);
 
 /* ---- making it whole ---- */
 

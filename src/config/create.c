@@ -37,6 +37,7 @@ static an_status take(an_config *config, an_config_node *given) {
     AN_TRY(an_config_resolve(config, config->root));
     AN_TRY(name_folder(config));
     AN_TRY(an_config_check(config));
+    AN_TRY(an_config_settle(config));
     an_release(ctx, (void **)(uintptr_t)&before.warnings, before.warning_capacity, sizeof *before.warnings);
     return AN_OK;
 fail:
@@ -46,6 +47,7 @@ fail:
     config->warning_capacity = before.warning_capacity;
     config->given = before.given;
     config->root = before.root;
+    config->settings = before.settings;
     return status;
 }
 

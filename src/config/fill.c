@@ -88,6 +88,7 @@ static an_status store_scalar(const filling *f, const an_option_member *m, const
     switch (m->kind) {
     case AN_MEMBER_TEXT: return store_text(f, node, path, to);
     case AN_MEMBER_CHARACTER: *(char *)to = node->text[0]; break;
+    case AN_MEMBER_LENGTH: an_read_length(node->text, o->units, to); break;
     case AN_MEMBER_REAL: *(double *)to = read_number(o, node->text); break;
     default: store_whole(to, m->kind, read_whole(o, m, node->text)); break;
     }
@@ -149,4 +150,14 @@ an_status an_config_fill_in(const an_config *config, const char *path, const cha
     const filling f = {config, type, members};
     const an_config_node *table = an_config_find(config, path);
     return table && table->type == AN_CONFIG_TABLE ? fill_table(&f, table, path) : AN_OK;
+}
+
+an_status an_config_settle(an_config *config) {
+    an_context *ctx = config->ctx;
+    an_settings *settings;
+    AN_TRY_RETURN(an_arena_alloc(&config->arena, (void **)&settings, 1, sizeof *settings));
+    *settings = (an_settings){.model.type = NULL};
+    AN_TRY_RETURN(an_config_fill(config, "", an_settings, settings));
+    config->settings = settings;
+    return AN_OK;
 }

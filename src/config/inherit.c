@@ -28,7 +28,7 @@ static an_status copy_node(an_config *config, an_config_node **copy, const an_co
  * which is there already. A type decides which other keys there are: another one stays a change, which is refused. */
 static bool may_inherit(const an_config_change *change, const an_config_node *now) {
     return change->kind != AN_CHANGE_FREE && now && now->origin == AN_ORIGIN_DEFAULT &&
-           strcmp(change->path, "run.isa") != 0 && strcmp(now->key, "type") != 0;
+           strcmp(change->path, AN_SETTING(run.isa)) != 0 && strcmp(now->key, "type") != 0;
 }
 
 an_status an_config_inherit(an_config_changes *changes, const an_config *before, an_config *config, an_text *notes) {
@@ -53,5 +53,6 @@ an_status an_config_inherit(an_config_changes *changes, const an_config *before,
                     c->path, c->before, c->after);
     }
     changes->count = kept;
+    AN_TRY_RETURN(an_config_settle(config));
     return notes->status;
 }

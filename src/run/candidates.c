@@ -62,8 +62,8 @@ static an_status add_staged(an_candidates *c, an_config *config, const char *fol
     an_checkpoint_kind kind;
     an_checkpoint_place newest, staged;
     an_candidates found = {.ctx = ctx};
-    if (an_config_origin_of(config, "save.stage") == AN_ORIGIN_NONE) return AN_OK;
-    AN_TRY_RETURN(an_config_path(config, "save.stage", &stage));
+    if (an_config_origin_of(config, AN_SETTING(save.stage)) == AN_ORIGIN_NONE) return AN_OK;
+    AN_TRY_RETURN(an_config_path(config, AN_SETTING(save.stage), &stage));
     if (!an_stage_path(path, stage, folder)) return AN_OK;
     an_status status = add_folder(&found, path, user_step);
     if (status == AN_OK && found.count > 0 && an_checkpoint_parse(strrchr(found.paths[0], '/') + 1, &kind, &staged)) {
@@ -87,7 +87,7 @@ static bool has_file(const char *folder, const char *name) {
 
 static an_status add_own(an_candidates *c, an_config *config, const int64_t *user_step, const char **folder) {
     an_context *ctx = c->ctx;
-    AN_TRY_RETURN(an_config_path(config, "run.dir", folder));
+    AN_TRY_RETURN(an_config_path(config, AN_SETTING(run.dir), folder));
     AN_TRY_RETURN(add_run(c, *folder, user_step));
     return add_staged(c, config, *folder, user_step);
 }
@@ -106,7 +106,7 @@ static an_status find_restarted(an_candidates *c, an_config *config, const an_op
         ctx, AN_ERR_ARGUMENT,
         "%s: %s already has a run, which did not begin with %s; a restarted schedule is a new run: set run.dir to "
         "another name",
-        an_config_place(config, "run.dir"), folder, o->resume);
+        an_config_place(config, AN_SETTING(run.dir)), folder, o->resume);
 }
 
 static an_status check_restart_options(an_context *ctx, const an_open_options *o) {

@@ -11,6 +11,7 @@
 #include "anneal/config.h"
 #include "anneal/ranks.h"
 #include "base/guard.h"
+#include "base/settings.h"
 #include "base/system/clock.h"
 #include "interchange/publish.h"
 #include "run/run.h"
@@ -102,7 +103,7 @@ static an_status choose_path(an_folder *f, an_config *config, const an_folder_op
     an_folder_options options;
     AN_TRY_RETURN(an_folder_options_read(ctx, &options, given));
     const char *path = options.path;
-    if (!path) AN_TRY_RETURN(an_config_path(config, "run.dir", &path));
+    if (!path) AN_TRY_RETURN(an_config_path(config, AN_SETTING(run.dir), &path));
     if (options.fresh) return choose_fresh(f, path);
     if (!*path || strlen(path) >= sizeof f->path)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "run.dir is empty or too long: '%.100s'", path);
@@ -141,8 +142,8 @@ static an_status copy_tokenizer(const an_folder *f, an_config *config) {
     char from[AN_FILE_PATH], to[AN_FILE_PATH], message[NOTE_BYTES] = "";
     const an_note note = {message, sizeof message};
     const char *data = NULL;
-    if (!an_config_is(config, "data.train.type", "tokens")) return AN_OK;
-    AN_TRY_RETURN(an_config_path(config, "data.train.path", &data));
+    if (!an_config_is(config, AN_SETTING(data.train.type), "tokens")) return AN_OK;
+    AN_TRY_RETURN(an_config_path(config, AN_SETTING(data.train.path), &data));
     if (snprintf(from, sizeof from, "%s.tokenizer", data) >= AN_FILE_PATH || !exists(from, files[0])) return AN_OK;
     AN_TRY_RETURN(an_folder_join(f, "tokenizer", to));
     if (exists(to, files[0])) return AN_OK; /* an earlier launch has copied it */

@@ -26,11 +26,11 @@
  * many samples a step has. */
 static bool has_whole_leaves(const an_config *config, int64_t leaves) {
     int64_t micro, global;
-    if (an_config_origin_of(config, "batch.accumulate") != AN_ORIGIN_NONE ||
-        an_config_count(config, "batch.global", &global) != AN_OK)
+    if (an_config_origin_of(config, AN_SETTING(batch.accumulate)) != AN_ORIGIN_NONE ||
+        an_config_count(config, AN_SETTING(batch.global), &global) != AN_OK)
         return false;
-    return an_config_is(config, "batch.micro", "auto") ||
-           (an_config_count(config, "batch.micro", &micro) == AN_OK && micro >= an_divide_up(global, leaves));
+    return an_config_is(config, AN_SETTING(batch.micro), "auto") ||
+           (an_config_count(config, AN_SETTING(batch.micro), &micro) == AN_OK && micro >= an_divide_up(global, leaves));
 }
 
 /* Larger micro-batches or smaller ones are no other bits, as long as each leaf is in one of them. */
@@ -38,7 +38,7 @@ static void allow_micro(const an_resume *r, an_config_changes *changes) {
     const int64_t leaves = r->manifest->bits.leaves;
     for (size_t i = 0; i < changes->count; i++) {
         an_config_change *c = &changes->items[i];
-        if (!strcmp(c->path, "batch.micro") && has_whole_leaves(r->before, leaves) &&
+        if (!strcmp(c->path, AN_SETTING(batch.micro)) && has_whole_leaves(r->before, leaves) &&
             has_whole_leaves(r->config, leaves))
             c->kind = AN_CHANGE_FREE;
     }
@@ -49,13 +49,14 @@ static an_status compare(an_resume *r) {
     an_status status;
     an_context *ctx = r->ctx;
     const an_bits *bits = &r->manifest->bits;
-    const an_config_auto autos[] = {{"run.isa", bits->isa}};
+    const an_config_auto autos[] = {{AN_SETTING(run.isa), bits->isa}};
     an_config_changes changes = {0};
     unsigned allowed = AN_CHANGES(AN_CHANGE_LENGTH) | AN_CHANGES(AN_CHANGE_DATA_PATH);
     if (r->allows_new_bits) allowed |= AN_CHANGES(AN_CHANGE_BITS);
     AN_TRY(an_config_compare(&changes, r->before, r->config, autos, sizeof autos / sizeof *autos));
     if (r->restarts) an_config_changes_restart(&changes, &r->notes);
     r->root = r->config->root;
+    r->settings = r->config->settings;
     AN_TRY(an_config_inherit(&changes, r->before, r->config, &r->notes));
     allow_micro(r, &changes);
     AN_TRY(an_config_changes_check(&changes, r->config, allowed));
@@ -140,8 +141,7 @@ static an_status begin(an_resume **resume, an_context *ctx, an_config *config, c
                         (int)r->options.extend);
     if (snprintf(r->path, sizeof r->path, "%s", checkpoint) >= AN_FILE_PATH)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %.100s…", checkpoint);
-    AN_TRY_RETURN(an_config_bool(config, "run.allow_new_bits", &r->allows_new_bits));
-    r->allows_new_bits = r->allows_new_bits || r->options.new_bits;
+    r->allows_new_bits = config->settings->run.allow_new_bits || r->options.new_bits;
     return AN_OK;
 }
 
@@ -180,7 +180,10 @@ fail:
 void an_resume_destroy(an_resume **resume) {
     an_resume *r = resume ? *resume : NULL;
     if (!r) return;
-    if (r->root) r->config->root = r->root;
+    if (r->root) {
+        r->config->root = r->root;
+        r->config->settings = r->settings;
+    }
     an_manifest_destroy(&r->manifest);
     an_config_destroy(&r->before);
     an_encoding_destroy(&r->encoding);

@@ -28,6 +28,7 @@ static bool can_hold(const an_option *o, const an_option_member *m) {
     case AN_OPTION_REAL:
     case AN_OPTION_SHARE:
     case AN_OPTION_DURATION: return m->kind == AN_MEMBER_REAL;
+    case AN_OPTION_LENGTH: return m->kind == AN_MEMBER_LENGTH;
     case AN_OPTION_RANGE: return m->kind == AN_MEMBER_REAL && m->second_kind == AN_MEMBER_REAL;
     case AN_OPTION_COUNTS: return m->kind == AN_MEMBER_COUNTS && m->second_kind != AN_MEMBER_BOOL;
     case AN_OPTION_STRINGS: return m->kind == AN_MEMBER_TEXTS && m->second_kind != AN_MEMBER_BOOL;
