@@ -20,7 +20,7 @@ static an_isa isa_of_run(an_context *ctx, an_config *config, const an_open_optio
     if (open && (open->purpose != AN_OPEN_RUN || open->fresh)) return found;
     const bool restarts =
         open && open->restart != AN_RESTART_NONE; /* a new run has its own, from its first launch on */
-    if ((!path || restarts) && an_config_path(config, "run.dir", &path) != AN_OK) return found;
+    if ((!path || restarts) && an_config_path(config, AN_SETTING(run.dir), &path) != AN_OK) return found;
     if (an_checkpoint_open(&checkpoint, ctx, path) != AN_OK) return found;
     if (an_checkpoint_info_get(checkpoint, &info) == AN_OK && info.is_run)
         for (int isa = AN_ISA_BASE; isa <= (int)an_context_isa(ctx); isa++)
@@ -87,13 +87,14 @@ an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purp
         return AN_ERROR(
             ctx, AN_ERR_ARGUMENT,
             "%s: ranks.shared_memory is off, but the context has shares_memory; %s ranks.shared_memory to on",
-            an_config_place(config, "ranks.shared_memory"), remedy);
+            an_config_place(config, AN_SETTING(ranks.shared_memory)), remedy);
     if (said.threads != 0 && said.threads != an_context_threads(ctx))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "%s: ranks.threads is %d, but the context has %d; %s ranks.threads to auto",
-                        an_config_place(config, "ranks.threads"), said.threads, an_context_threads(ctx), remedy);
+        return AN_ERROR(
+            ctx, AN_ERR_ARGUMENT, "%s: ranks.threads is %d, but the context has %d; %s ranks.threads to auto",
+            an_config_place(config, AN_SETTING(ranks.threads)), said.threads, an_context_threads(ctx), remedy);
     if (purpose != AN_OPEN_PLAIN && isa != AN_ISA_AUTO && isa != an_context_isa(ctx))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: run.isa is %s, but the context has %s; %s run.isa to auto",
-                        an_config_place(config, "run.isa"), an_isa_name(isa), an_isa_name(an_context_isa(ctx)), remedy);
+                        an_config_place(config, AN_SETTING(run.isa)), an_isa_name(isa),
+                        an_isa_name(an_context_isa(ctx)), remedy);
     return AN_OK;
 }

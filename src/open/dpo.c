@@ -4,7 +4,7 @@
 #include "anneal/optimizer.h"
 #include "open/open.h"
 
-static const char key[] = "train.loss.beta";
+static const char *const key = AN_SETTING(train.loss.beta);
 
 static const double usual_beta = 0.1; /* as in most published runs */
 
@@ -17,20 +17,19 @@ static bool has_preferences(const an_dataset *dataset) {
 }
 
 an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const an_dataset *training) {
-    const bool is_auto = an_config_is(config, key, "auto");
-    double beta = usual_beta;
+    const double beta = config->settings->train.loss.beta; /* 0: auto */
     if (!has_preferences(training))
-        return is_auto ? AN_OK
-                       : AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                                  "%s: %s is for data of type preferences, which data.train is not; remove it",
-                                  an_config_place(config, key), key);
-    if (!is_auto) AN_TRY_RETURN(an_config_real(config, key, &beta));
+        return beta == 0 ? AN_OK
+                         : AN_ERROR(ctx, AN_ERR_ARGUMENT,
+                                    "%s: %s is for data of type preferences, which data.train is not; remove it",
+                                    an_config_place(config, key), key);
     if (!an_open_adapts(config))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: data of type preferences needs an adapter, because the model is compared with its frozen "
                         "base, which has no second copy; set lora.targets, such as [q_proj, v_proj]",
-                        an_config_place(config, "data.train"));
-    const an_status status = an_graph_add_dpo(graph, beta);
-    return status == AN_OK ? AN_OK
-                           : AN_ERROR(ctx, status, "%s: %s", an_config_place(config, "data.train"), an_last_error(ctx));
+                        an_config_place(config, AN_SETTING(data.train)));
+    const an_status status = an_graph_add_dpo(graph, beta > 0 ? beta : usual_beta);
+    return status == AN_OK
+               ? AN_OK
+               : AN_ERROR(ctx, status, "%s: %s", an_config_place(config, AN_SETTING(data.train)), an_last_error(ctx));
 }

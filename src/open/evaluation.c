@@ -20,40 +20,25 @@ static uint32_t details_for(const char *metric) {
     return 0;
 }
 
-/* What the metrics that the config names need. */
-static an_status get_details(an_config *config, an_context *ctx, an_trainer_options *options) {
-    static const char *const paths[] = {"eval.best.metric", "eval.early_stop.metric"};
-    const char *name;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-        if (an_config_string(config, paths[i], &name) == AN_OK) options->details |= details_for(name);
-    for (int i = 0; i < an_config_size(config, "eval.metrics"); i++) {
-        char path[64];
-        snprintf(path, sizeof path, "eval.metrics[%d]", i);
-        AN_TRY_RETURN(an_config_string(config, path, &name));
-        options->details |= details_for(name);
-    }
-    return AN_OK;
-}
-
-an_status an_open_evaluation(an_config *config, an_context *ctx, uint32_t details, an_trainer_options *options) {
-    options->details = details;
-    return get_details(config, ctx, options);
+uint32_t an_open_details(const an_config *config) {
+    const an_settings *s = config->settings;
+    uint32_t details = details_for(s->eval.best.metric) | details_for(s->eval.early_stop.metric);
+    for (int i = 0; i < s->eval.metrics_count; i++) details |= details_for(s->eval.metrics[i]);
+    return details;
 }
 
 an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *trainer) {
     enum { MOST_METRICS = 32, NAME = 64 };
-    char texts[MOST_METRICS][NAME], path[NAME];
-    const char *names[MOST_METRICS], *name;
-    const int count = an_config_size(config, "eval.metrics");
-    if (an_config_is(config, "eval.metrics", "auto")) return AN_OK;
+    static const char *const key = AN_SETTING(eval.metrics);
+    char texts[MOST_METRICS][NAME];
+    const char *names[MOST_METRICS];
+    const int count = config->settings->eval.metrics_count;
+    if (an_config_is(config, key, "auto")) return AN_OK;
     for (int i = 0; i < count && i < MOST_METRICS; i++) {
-        snprintf(path, sizeof path, "eval.metrics[%d]", i);
-        AN_TRY_RETURN(an_config_string(config, path, &name));
-        snprintf(texts[i], NAME, "val_%s", name);
+        snprintf(texts[i], NAME, "val_%s", config->settings->eval.metrics[i]);
         names[i] = texts[i];
     }
     const an_status status = an_trainer_set_metrics(trainer, count < MOST_METRICS ? count : MOST_METRICS, names);
     if (status == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: eval.metrics: %s", an_config_place(config, "eval.metrics"),
-                    an_last_error(ctx));
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: %s", an_config_place(config, key), key, an_last_error(ctx));
 }

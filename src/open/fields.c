@@ -30,7 +30,7 @@ an_status an_open_classes(an_model_opening *o) {
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: the model needs classes, but the targets of data.train are numbers; use data with labels, "
                         "or csv with classes: on",
-                        an_config_place(o->config, "model"));
+                        an_config_place(o->config, AN_SETTING(model)));
     AN_TRY_RETURN(an_class_info_get(o->dataset, &info));
     o->classes = info.classes;
     return AN_OK;
@@ -38,8 +38,8 @@ an_status an_open_classes(an_model_opening *o) {
 
 bool an_open_wants_classes(const an_model_opening *o) {
     const bool integers = o->targets.dtype == AN_DTYPE_I32 || o->targets.dtype == AN_DTYPE_I64;
-    return an_config_is(o->config, "model.loss", "cross_entropy") ||
-           (integers && an_config_is(o->config, "model.loss", "auto"));
+    return an_config_is(o->config, AN_SETTING(model.loss), "cross_entropy") ||
+           (integers && an_config_is(o->config, AN_SETTING(model.loss), "auto"));
 }
 
 static int find_targets(const an_model_opening *o) {
@@ -62,7 +62,8 @@ static an_status check_label(const an_model_opening *o, const an_features *featu
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: model.loss is binary_cross_entropy, whose targets are from 0 to 1, but target '%s' of "
                     "data.train is from %g to %g; write labels as 0 and 1, or set model.loss to squared",
-                    an_config_place(o->config, "model.loss"), info.name ? info.name : number, info.least, info.most);
+                    an_config_place(o->config, AN_SETTING(model.loss)), info.name ? info.name : number, info.least,
+                    info.most);
 }
 
 /* Looks at all targets, O(samples). Those of a stream are not there yet. */
@@ -78,7 +79,7 @@ static an_status check_labels(const an_model_opening *o) {
 }
 
 an_status an_open_loss_kind(const an_model_opening *o, an_loss_kind *loss) {
-    static const char key[] = "model.loss";
+    static const char *const key = AN_SETTING(model.loss);
     const bool integers = o->targets.dtype == AN_DTYPE_I32 || o->targets.dtype == AN_DTYPE_I64;
     *loss = an_open_wants_classes(o) ? AN_LOSS_CROSS_ENTROPY : AN_LOSS_SQUARED;
     if (!an_config_is(o->config, key, "binary_cross_entropy")) return AN_OK;

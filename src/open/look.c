@@ -15,7 +15,7 @@ static an_status look_through(an_config *config, an_dataset *dataset, const char
 
 /* A class that training never sees is never predicted. Files that are sorted by class lose one where they are split. */
 static an_status tell_missing(an_config *config, const an_class_info *training, int64_t classes) {
-    const an_config_node *node = an_config_find(config, "data.train");
+    const an_config_node *node = an_config_find(config, AN_SETTING(data.train));
     const int64_t missing = classes - training->seen;
     if (training->seen == 0 || missing <= 0) return AN_OK;
     if (missing > training->seen)
@@ -39,11 +39,11 @@ an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training,
     an_class_info seen, evaluated;
     an_class_info_init(&seen, sizeof seen);
     an_class_info_init(&evaluated, sizeof evaluated);
-    AN_TRY_RETURN(tell_notice(config, training, "data.train"));
-    AN_TRY_RETURN(tell_notice(config, evaluation, "data.eval"));
-    AN_TRY_RETURN(look_through(config, training, "data.train", &seen));
-    const bool split = !an_config_is(config, "data.split.eval", "off");
-    AN_TRY_RETURN(look_through(config, evaluation, split ? "data.train" : "data.eval", &evaluated));
+    AN_TRY_RETURN(tell_notice(config, training, AN_SETTING(data.train)));
+    AN_TRY_RETURN(tell_notice(config, evaluation, AN_SETTING(data.eval)));
+    AN_TRY_RETURN(look_through(config, training, AN_SETTING(data.train), &seen));
+    const bool split = !an_config_is(config, AN_SETTING(data.split.eval), "off");
+    AN_TRY_RETURN(look_through(config, evaluation, split ? AN_SETTING(data.train) : AN_SETTING(data.eval), &evaluated));
     return tell_missing(config, &seen, seen.classes > evaluated.classes ? seen.classes : evaluated.classes);
 }
 
@@ -56,11 +56,11 @@ an_status an_open_look_at_batches(an_config *config, an_trainer *trainer) {
     an_trainer_info info;
     an_trainer_info_init(&info, sizeof info);
     an_context *ctx = an_graph_context(an_trainer_graph(trainer));
-    const an_config_node *batch = an_config_find(config, "batch"),
-                         *place = batch ? batch : an_config_find(config, "model");
+    const an_config_node *batch = an_config_find(config, AN_SETTING(batch)),
+                         *place = batch ? batch : an_config_find(config, AN_SETTING(model));
     AN_TRY_RETURN(an_graph_info_get(an_trainer_graph(trainer), &graph));
     AN_TRY_RETURN(an_trainer_info_get(trainer, &info));
-    if (graph.batch_norms > 0 && info.micro < USUAL && an_config_is(config, "batch.micro", "auto"))
+    if (graph.batch_norms > 0 && info.micro < USUAL && an_config_is(config, AN_SETTING(batch.micro), "auto"))
         AN_TRY_RETURN(
             an_config_warn(config, place->place,
                            "batch norm over micro-batches of %lld sample%s is noisy; %d or more samples are usual",

@@ -4,7 +4,7 @@
 
 #include "open/open.h"
 
-static const char path[] = "data.class_weights";
+static const char *const path = AN_SETTING(data.class_weights);
 
 /* As scikit-learn has it: samples / (classes · samples of the class), over the classes that have samples. The
  * others never weigh anything. */
@@ -68,7 +68,7 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
     *count = 0;
     if (an_config_is(config, path, "off")) return AN_OK;
     const bool balanced = an_config_is(config, path, "balanced");
-    if (an_config_is(config, "train.loss.reduction", "sample_mean"))
+    if (config->settings->train.loss.reduction == AN_REDUCTION_SAMPLE_MEAN)
         return refuse(config, ctx, "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
     if (!training) return refuse(config, ctx, "the samples of a stream are not known before it runs");
     AN_TRY_RETURN(an_class_info_get(training, &info));
@@ -86,12 +86,11 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
 
 /* ---- samples ---- */
 
-static const char column_path[] = "data.weights", field_name[] = "weights"; /* as the sources have it */
+static const char *const column_path = AN_SETTING(data.weights), field_name[] = "weights"; /* as the sources have it */
 
 an_status an_open_weights_column(an_config *config, const char **column) {
-    *column = NULL;
-    if (an_config_origin_of(config, column_path) == AN_ORIGIN_NONE) return AN_OK;
-    return an_config_string(config, column_path, column);
+    *column = config->settings->data.weights;
+    return AN_OK;
 }
 
 static bool has_field(const an_dataset *dataset, const char *name) {
@@ -107,14 +106,12 @@ static an_status refuse_column(an_config *config, an_context *ctx, const char *r
 }
 
 an_status an_open_sample_weights(an_config *config, an_context *ctx, an_dataset *training, const char **field) {
-    const char *column;
-    AN_TRY_RETURN(an_open_weights_column(config, &column));
-    *field = column ? field_name : NULL;
-    if (!column) return AN_OK;
+    *field = config->settings->data.weights ? field_name : NULL;
+    if (!*field) return AN_OK;
     if (!training || !has_field(training, field_name))
         return refuse_column(config, ctx,
                              "only tables (csv), JSON lines and .npz files have weights of samples; remove it");
-    if (an_config_is(config, "train.loss.reduction", "sample_mean"))
+    if (config->settings->train.loss.reduction == AN_REDUCTION_SAMPLE_MEAN)
         return refuse_column(config, ctx,
                              "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
     return AN_OK;

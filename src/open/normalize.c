@@ -3,22 +3,23 @@
 
 #include "open/data/data.h"
 
-static const char inputs[] = "data.normalize.inputs", targets[] = "data.normalize.targets";
+static const char *const inputs = AN_SETTING(data.normalize.inputs), *const targets =
+                                                                         AN_SETTING(data.normalize.targets);
 
 bool an_open_normalizes(an_config *config, const char *path) {
-    return an_config_origin_of(config, path) != AN_ORIGIN_NONE && !an_config_is(config, path, "off");
+    return an_open_has(config, path) && !an_config_is(config, path, "off");
 }
 
 an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams, bool resumes) {
     an_normalize_options n;
     an_normalize_options_init(&n, sizeof n);
     if (!(an_open_normalizes(config, inputs) || an_open_normalizes(config, targets))) return AN_OK;
-    n.running = an_config_is(config, "data.normalize.fit", "running");
+    n.running = an_config_is(config, AN_SETTING(data.normalize.fit), "running");
     if (!n.running && (streams || resumes)) return AN_OK;
-    AN_TRY_RETURN(an_config_fill(config, "data.normalize", an_normalize_options, &n));
+    AN_TRY_RETURN(an_config_fill(config, AN_SETTING(data.normalize), an_normalize_options, &n));
     const an_status status = an_trainer_normalize(trainer, &n);
     if (status == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, status, "%s: data.normalize: %s", an_config_place(config, "data.normalize"),
+    return AN_ERROR(ctx, status, "%s: data.normalize: %s", an_config_place(config, AN_SETTING(data.normalize)),
                     an_last_error(ctx));
 }
 
@@ -64,7 +65,7 @@ static an_status compare(an_config *config, an_context *ctx, const an_features *
     }
     if (!(most > most_ratio * least)) return AN_OK;
     return an_config_warn(
-        config, an_config_find(config, "data.train")->place,
+        config, an_config_find(config, AN_SETTING(data.train))->place,
         "the inputs have very different scales: column %s has values up to %.3g, column %s only up to "
         "%.3g; a network learns little from the smaller ones, so set data.normalize.inputs to "
         "standard",
@@ -74,7 +75,7 @@ static an_status compare(an_config *config, an_context *ctx, const an_features *
 an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training) {
     enum { FEW = 1000 };
     an_features *features = NULL;
-    const an_data_kind *kind = an_data_kind_at(config, "data.train");
+    const an_data_kind *kind = an_data_kind_at(config, AN_SETTING(data.train));
     if (!kind || !(kind->kind.flags & AN_KIND_TABLE) || an_open_normalizes(config, inputs)) return AN_OK;
     AN_TRY_RETURN(an_features_create(&features, training, 0, FEW, 0));
     const an_status status = compare(config, ctx, features);

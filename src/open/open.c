@@ -62,21 +62,20 @@ static an_status get_tokens(opening *o) {
     return AN_OK;
 }
 
-static an_status get_steps(const opening *o, const char *path, int64_t whole, int64_t *steps) {
-    an_context *ctx = o->ctx;
-    const an_lengths lengths = {o->config, ctx, o->batches, o->tokens_a_sample};
-    an_length length = {0};
-    if (an_config_origin_of(o->config, path) == AN_ORIGIN_NONE) return AN_OK;
-    AN_TRY_RETURN(an_config_length(o->config, path, &length));
-    return an_open_steps(&lengths, path, &length, 0, whole, steps);
-}
-
-/* Epochs have a default, so what the user gave goes first. */
+/* One of them is set; none for a stream that may go on for ever. */
 static an_status get_run_length(opening *o) {
-    static const char *const keys[] = {"run.steps", "run.tokens", "run.samples"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (an_config_origin_of(o->config, keys[i]) != AN_ORIGIN_NONE) return get_steps(o, keys[i], 0, &o->steps);
-    return get_steps(o, "run.epochs", 0, &o->steps); /* a stream has none: it may go on for ever */
+    const an_settings *s = o->config->settings;
+    const an_lengths lengths = {o->config, o->ctx, o->batches, o->tokens_a_sample};
+    const struct {
+        const char *key;
+        const an_length *length;
+    } lists[] = {{AN_SETTING(run.steps), &s->run.steps},
+                 {AN_SETTING(run.tokens), &s->run.tokens},
+                 {AN_SETTING(run.samples), &s->run.samples},
+                 {AN_SETTING(run.epochs), &s->run.epochs}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (lists[i].length->amount > 0) return an_open_steps(&lengths, lists[i].key, lists[i].length, 0, 0, &o->steps);
+    return AN_OK;
 }
 
 /* ---- batch ---- */
@@ -88,13 +87,14 @@ static an_status get_batch(opening *o) {
                           : 0;       /* auto is settled once, when the run begins (train/default_leaves.h) */
     const int64_t usual = b->global; /* what the struct has if the config does not say it */
     AN_TRY_RETURN(an_config_fill(o->config, "", an_batch_options, b));
-    if (an_config_origin_of(o->config, "batch.accumulate") == AN_ORIGIN_NONE) return AN_OK;
-    if (an_config_origin_of(o->config, "batch.global") == AN_ORIGIN_DEFAULT) b->global = usual;
-    const int entries = an_config_size(o->config, "batch.accumulate");
-    if (entries == 0) return an_config_count(o->config, "batch.accumulate", &b->accumulate);
+    static const char *const key = AN_SETTING(batch.accumulate);
+    if (!an_open_has(o->config, key)) return AN_OK;
+    if (an_config_origin_of(o->config, AN_SETTING(batch.global)) == AN_ORIGIN_DEFAULT) b->global = usual;
+    const int entries = an_config_size(o->config, key);
+    if (entries == 0) return an_config_count(o->config, key, &b->accumulate);
     for (int i = 0; i < entries && i < MOST_ENTRIES; i++) {
         double number;
-        AN_TRY_RETURN(an_config_pair(o->config, "batch.accumulate", i, &o->table[i].epoch, &number));
+        AN_TRY_RETURN(an_config_pair(o->config, key, i, &o->table[i].epoch, &number));
         o->table[i].accumulate = (int64_t)number;
     }
     b->table = o->table;
@@ -106,14 +106,15 @@ static an_status get_batch(opening *o) {
 
 static an_status get_rules(opening *o) {
     an_context *ctx = o->ctx;
-    const int count = an_config_size(o->config, "optimizer.groups");
+    static const char *const key = AN_SETTING(optimizer.groups);
+    const int count = an_config_size(o->config, key);
     if (count > MOST_RULES)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %d groups are listed; at most %d are possible",
-                        an_config_place(o->config, "optimizer.groups"), count, MOST_RULES);
+                        an_config_place(o->config, key), count, MOST_RULES);
     for (int i = 0; i < count; i++) {
         char path[AN_PATH_TEXT];
         an_group_rule *rule = &o->rules[i];
-        snprintf(path, sizeof path, "optimizer.groups[%d]", i);
+        snprintf(path, sizeof path, "%s[%d]", key, i);
         an_group_rule_init(rule, sizeof *rule);
         AN_TRY_RETURN(an_config_fill(o->config, path, an_group_rule, rule));
     }
@@ -127,11 +128,11 @@ static an_status get_optimizer(opening *o) {
     an_context *ctx = o->ctx;
     double betas[2] = {0, 0};
     int count;
-    AN_TRY_RETURN(an_config_fill(o->config, "optimizer", an_optimizer_options, &o->optimizer));
-    AN_TRY_RETURN(an_config_fill(o->config, "optimizer", an_group_options, &o->groups));
+    AN_TRY_RETURN(an_config_fill(o->config, AN_SETTING(optimizer), an_optimizer_options, &o->optimizer));
+    AN_TRY_RETURN(an_config_fill(o->config, AN_SETTING(optimizer), an_group_options, &o->groups));
     AN_TRY_RETURN(get_rules(o));
-    if (an_config_size(o->config, "optimizer.betas") == 0) return AN_OK; /* sgd has none */
-    AN_TRY_RETURN(an_config_reals(o->config, "optimizer.betas", 2, betas, &count));
+    if (an_config_size(o->config, AN_SETTING(optimizer.betas)) == 0) return AN_OK; /* sgd has none */
+    AN_TRY_RETURN(an_config_reals(o->config, AN_SETTING(optimizer.betas), 2, betas, &count));
     o->optimizer.beta_1 = betas[0];
     o->optimizer.beta_2 = betas[1];
     return AN_OK;
@@ -152,18 +153,19 @@ static bool counts_targets(const an_dataset *training) {
 static void resolve_precision(opening *o, an_dtype *parameters) {
     an_field field;
     an_field_init(&field, sizeof field);
-    const bool automatic = an_config_is(o->config, "train.precision", "auto");
+    const an_settings *s = o->config->settings;
+    const bool automatic = s->train.precision == AN_DTYPE_NONE;
     const an_dataset *training = o->training;
     const bool wide = training ? an_field_get(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
-                               : an_config_is(o->config, "data.train.dtype", "f64");
+                               : an_config_is(o->config, AN_SETTING(data.train.dtype), "f64");
     *parameters = AN_DTYPE_F32;
-    if ((automatic && wide) || an_config_is(o->config, "train.precision", "f64")) *parameters = AN_DTYPE_F64;
-    if (an_config_is(o->config, "train.precision", "f16")) o->options.precision = AN_DTYPE_F16;
-    if (an_config_is(o->config, "train.precision", "bf16") ||
-        (automatic && !wide && counts_targets(training) && an_context_isa(o->ctx) == AN_ISA_AMX))
+    if ((automatic && wide) || s->train.precision == AN_DTYPE_F64) *parameters = AN_DTYPE_F64;
+    if (s->train.precision == AN_DTYPE_F16 || s->train.precision == AN_DTYPE_BF16)
+        o->options.precision = s->train.precision;
+    if (automatic && !wide && counts_targets(training) && an_context_isa(o->ctx) == AN_ISA_AMX)
         o->options.precision = AN_DTYPE_BF16;
     if (*parameters == AN_DTYPE_F32 && o->options.precision == AN_DTYPE_NONE &&
-        an_config_is(o->config, "train.matmul_precision", "medium")) {
+        s->train.matmul_precision == AN_MATMUL_MEDIUM) {
         o->options.precision = AN_DTYPE_BF16;
         o->options.f32_storage = true;
     }
@@ -180,14 +182,13 @@ static an_status check_width(const opening *o, an_dtype parameters) {
     an_field_init(&field, sizeof field);
     an_context *ctx = o->ctx;
     const an_dataset *training = o->training;
-    const char *precision;
     if (!training || an_field_get(training, 0, &field) != AN_OK || field.dtype == parameters ||
         (field.dtype != AN_DTYPE_F32 && field.dtype != AN_DTYPE_F64))
         return AN_OK;
-    AN_TRY_RETURN(an_config_string(o->config, "train.precision", &precision));
-    const bool has_types = an_config_origin_of(o->config, "data.train.dtype") != AN_ORIGIN_NONE;
+    const bool has_types = an_open_has(o->config, AN_SETTING(data.train.dtype));
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: train.precision is %s, but data.train is read in %s; %s",
-                    an_config_place(o->config, "train.precision"), precision, an_dtype_name(field.dtype),
+                    an_config_place(o->config, AN_SETTING(train.precision)),
+                    an_dtype_name(o->config->settings->train.precision), an_dtype_name(field.dtype),
                     field.dtype == AN_DTYPE_F64 ? "set data.train.dtype to f32, or train.precision to f64"
                     : has_types                 ? "set data.train.dtype to f64"
                                                 : "use f32, because data of this type cannot be read as f64");
@@ -210,24 +211,25 @@ static an_status get_trainer(opening *o) {
 static an_status open_data_and_model(opening *o) {
     an_context *ctx = o->ctx;
     an_dtype dtype;
-    if (!o->streams) AN_TRY_RETURN(an_open_data(&o->training, &o->vocabulary, o->config, ctx, "data.train"));
-    AN_TRY_RETURN(an_open_data(&o->evaluation, &o->vocabulary, o->config, ctx, "data.eval"));
+    if (!o->streams) AN_TRY_RETURN(an_open_data(&o->training, &o->vocabulary, o->config, ctx, AN_SETTING(data.train)));
+    AN_TRY_RETURN(an_open_data(&o->evaluation, &o->vocabulary, o->config, ctx, AN_SETTING(data.eval)));
     AN_TRY_RETURN(an_open_split(&o->training, &o->evaluation, o->config, ctx));
     if (!o->training && !o->streams)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing, so there is nothing to train on",
-                        an_config_place(o->config, "data"));
+                        an_config_place(o->config, AN_SETTING(data)));
     resolve_precision(o, &dtype);
     AN_TRY_RETURN(check_width(o, dtype));
     AN_TRY_RETURN(an_open_model(&o->graph, o->config, ctx, o->training, dtype, o->checkpoint));
     AN_TRY_RETURN(an_open_precision(o->config, o->graph, &o->options.precision));
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
     AN_TRY_RETURN(an_open_rank_precision(o->config, ctx, dtype, &o->options));
-    AN_TRY_RETURN(an_open_loss(o->config, o->graph, &o->options.sample_mean));
+    o->options.sample_mean = o->config->settings->train.loss.reduction == AN_REDUCTION_SAMPLE_MEAN;
+    AN_TRY_RETURN(an_open_loss(o->config, o->graph));
     AN_TRY_RETURN(an_open_lora(o->config, ctx, o->graph, o->options.precision, o->options.f32_storage));
     AN_TRY_RETURN(an_open_dpo(o->config, ctx, o->graph, o->training));
     if (o->streams) AN_TRY_RETURN(an_open_stream(&o->training, o->config, o->graph));
-    AN_TRY_RETURN(an_open_fit(o->config, o->graph, o->training, "data.train"));
-    return o->evaluation ? an_open_fit(o->config, o->graph, o->evaluation, "data.eval") : AN_OK;
+    AN_TRY_RETURN(an_open_fit(o->config, o->graph, o->training, AN_SETTING(data.train)));
+    return o->evaluation ? an_open_fit(o->config, o->graph, o->evaluation, AN_SETTING(data.eval)) : AN_OK;
 }
 
 /* As the trainer will have it. */
@@ -250,7 +252,7 @@ static an_status make_schedule(void *user, int64_t steps, an_schedule **schedule
     an_context *ctx = o->ctx;
     an_schedule_options options;
     an_schedule_options_init(&options, sizeof options);
-    AN_TRY_RETURN(an_config_real(o->config, "optimizer.lr", rate));
+    AN_TRY_RETURN(an_config_real(o->config, AN_SETTING(optimizer.lr), rate));
     AN_TRY_RETURN(get_schedule(o, steps, &options, rate));
     return an_schedule_create(schedule, ctx, &options);
 }
@@ -268,7 +270,7 @@ static an_status check_groups(const opening *o) {
     an_groups_destroy(&groups);
     if (status == AN_OK && !trains)
         status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter, so nothing is left to train");
-    return status == AN_OK ? AN_OK : blame(o, status, "optimizer.groups");
+    return status == AN_OK ? AN_OK : blame(o, status, AN_SETTING(optimizer.groups));
 }
 
 /* Everything that the options of the trainer say. */
@@ -282,7 +284,7 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_batch(o));
     const int64_t samples = o->streams ? 0 : an_dataset_count(o->training);
     const an_status status = an_batches_create(&o->batches, ctx, samples, &o->batch);
-    if (status != AN_OK) return blame(o, status, "batch");
+    if (status != AN_OK) return blame(o, status, AN_SETTING(batch));
     AN_TRY_RETURN(get_tokens(o));
     AN_TRY_RETURN(get_run_length(o));
     AN_TRY_RETURN(get_optimizer(o));
@@ -291,7 +293,7 @@ static an_status get_options(opening *o) {
     if (o->resume) AN_TRY_RETURN(an_resume_schedule_steps(o->resume, make_schedule, o, run_steps(o), &schedule_steps));
     AN_TRY_RETURN(get_schedule(o, schedule_steps, &o->schedule, &o->options.rate));
     o->options.weights = o->opened->weights;
-    AN_TRY_RETURN(an_open_evaluation(o->config, ctx, o->opened->details, &o->options));
+    o->options.details = o->opened->details | an_open_details(o->config);
     AN_TRY_RETURN(an_open_class_weights(o->config, ctx, o->training, &o->class_weights, &o->class_weight_count));
     o->options.class_weights = o->class_weights;
     o->options.class_weight_count = o->class_weight_count;
@@ -311,8 +313,7 @@ static an_status get_options(opening *o) {
     o->options.hosts = o->opened->hosts;
     o->options.owns = true;
     o->options.saves = o->opened->purpose != AN_OPEN_PLAIN;
-    const bool has_files = an_config_origin_of(o->config, "model.from") != AN_ORIGIN_NONE ||
-                           an_config_origin_of(o->config, "model.init.from") != AN_ORIGIN_NONE;
+    const bool has_files = an_open_has(o->config, AN_SETTING(model.from)) || o->config->settings->model.init.from;
     o->options.loads_weights = has_files || (o->resume && !an_open_adapts(o->config));
     return AN_OK;
 }
@@ -323,7 +324,7 @@ static an_status finish(opening *o, an_trainer *t) {
         AN_TRY_RETURN(an_open_normalize(t, o->config, ctx, o->streams, o->resume != NULL));
         /* These weights come with their own scaling. A checkpoint of an adapter does not hold them. */
         if (!o->resume || an_open_adapts(o->config)) AN_TRY_RETURN(an_open_init(t, o->config, ctx));
-        if (!o->resume) AN_TRY_RETURN(an_open_adapter(t, o->config, ctx));
+        if (!o->resume) AN_TRY_RETURN(an_open_adapter(t, o->config));
         AN_TRY_RETURN(an_open_look(o->config, ctx, o->training, o->evaluation));
         AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
         AN_TRY_RETURN(an_open_look_at_scales(o->config, ctx, o->training));
@@ -407,7 +408,7 @@ fail:
 static an_status check_free(an_context *ctx, an_config *config) {
     const char *folder = "";
     an_status status = AN_OK;
-    if (an_rank(ctx) == 0) status = an_config_path(config, "run.dir", &folder);
+    if (an_rank(ctx) == 0) status = an_config_path(config, AN_SETTING(run.dir), &folder);
     if (an_rank(ctx) == 0 && status == AN_OK) status = an_folder_check_free(ctx, folder);
     return an_ranks_agree(ctx, status);
 }

@@ -46,9 +46,8 @@ an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset 
  * neither. All is checked before the first weight changes. */
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx);
 
-/* What evaluations look at, which norms are told, and the details that metrics of the config need, with
- * those that were asked for. */
-an_status an_open_evaluation(an_config *config, an_context *ctx, uint32_t details, an_trainer_options *options);
+/* The details that metrics of the config need. */
+uint32_t an_open_details(const an_config *config);
 /* Chooses the metrics that are reported; the model must have them. */
 an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *trainer);
 
@@ -91,8 +90,8 @@ an_status an_open_classes(an_model_opening *opening);
 
 /* A stream has the fields that the graph reads. */
 an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph *graph);
-/* Puts label smoothing into the graph's loss, and says whether means are over samples. */
-an_status an_open_loss(an_config *config, an_graph *graph, bool *sample_mean);
+/* Puts label smoothing and the exponent of a focal loss into the graph's loss. */
+an_status an_open_loss(an_config *config, an_graph *graph);
 /* Whether the types of a graph from a file go with train.precision; `auto` may change *precision. */
 an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
 /* ranks.precision, for parameters of this type. */
@@ -101,7 +100,7 @@ an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype pa
  * from. */
 bool an_open_adapts(an_config *config);
 an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_dtype precision, bool f32_storage);
-an_status an_open_adapter(an_trainer *trainer, an_config *config, an_context *ctx);
+an_status an_open_adapter(an_trainer *trainer, an_config *config);
 /* Gives the model the loss of preferences where the data has them. */
 an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const an_dataset *training);
 /* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that
@@ -159,6 +158,10 @@ an_key an_key_join(const char *path, const char *key);
 /* … for the expression that it is in, and no longer. */
 #define AN_KEY(path, key) (an_key_join((path), (key)).text)
 
+/* Whether an option has a value, if only its default, or a table is there. */
+static inline bool an_open_has(const an_config *config, const char *key) {
+    return an_config_origin_of(config, key) != AN_ORIGIN_NONE;
+}
 /* A count that may be the word `auto`, which leaves *value as it is. */
 an_status an_open_count(an_config *config, const char *path, int64_t *value);
 

@@ -1,18 +1,16 @@
 /* ranks.precision: what ranks send each other. */
-#include <string.h>
-
 #include "base/status.h"
 #include "open/open.h"
 
 /* Weights travel as ops read them: another type would move more bytes for the same results, or change the results. */
 static an_status check_params(an_config *config, an_context *ctx, an_dtype read) {
-    const char *asked = NULL;
-    AN_TRY_RETURN(an_config_string(config, "ranks.precision.params", &asked));
-    if (!strcmp(asked, "auto") || !strcmp(asked, an_dtype_name(read))) return AN_OK;
+    const an_dtype asked = config->settings->ranks.precision.params;
+    if (asked == AN_DTYPE_NONE || asked == read) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: ranks.precision.params is %s, but the products of this run read parameters in %s; set it to "
                     "auto, or change train.precision",
-                    an_config_place(config, "ranks.precision.params"), asked, an_dtype_name(read));
+                    an_config_place(config, AN_SETTING(ranks.precision.params)), an_dtype_name(asked),
+                    an_dtype_name(read));
 }
 
 an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype parameters, an_trainer_options *options) {
@@ -21,5 +19,5 @@ an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype pa
     if (!options->reduces_bf16 || parameters == AN_DTYPE_F32) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: ranks.precision.reduce is bf16, but the gradients of this run are %s; set it to f32",
-                    an_config_place(config, "ranks.precision.reduce"), an_dtype_name(parameters));
+                    an_config_place(config, AN_SETTING(ranks.precision.reduce)), an_dtype_name(parameters));
 }

@@ -16,7 +16,7 @@ typedef struct {
 } reading;
 
 static bool is_there(const reading *r, const char *key) {
-    return an_config_origin_of(r->config, AN_KEY(r->path, key)) != AN_ORIGIN_NONE;
+    return an_open_has(r->config, AN_KEY(r->path, key));
 }
 
 static bool is_given(const reading *r, const char *key) {
@@ -46,7 +46,7 @@ static an_status get_end(const reading *r) {
     if (r->s->min_ratio > 0) /* a resolved config has its default, 0 */
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: min_ratio and min_lr are both set; remove one of them",
                         an_config_place(r->config, key.text));
-    AN_TRY_RETURN(an_config_real(r->config, "optimizer.lr", &rate));
+    AN_TRY_RETURN(an_config_real(r->config, AN_SETTING(optimizer.lr), &rate));
     AN_TRY_RETURN(an_config_real(r->config, key.text, &end));
     if (end > rate)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s is %g, more than optimizer.lr, which is %g",
@@ -241,7 +241,7 @@ static an_status check_parts(const reading *r) {
         if (wrong)
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s applies to a whole schedule, not to a part of it; use %s",
                             an_config_place(r->config, AN_KEY(path, wrong)), wrong,
-                            *wrong == 'm' ? "optimizer.lr" : "schedule.per");
+                            *wrong == 'm' ? AN_SETTING(optimizer.lr) : AN_SETTING(schedule.per));
         AN_TRY_RETURN(check_parts(&part));
     }
     return AN_OK;
@@ -256,7 +256,7 @@ static an_status get_holds(const reading *r) {
     while (an_batches_change(b, count) >= 0) count++;
     if (an_open_streams(r->config))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; remove schedule.per",
-                        an_config_place(r->config, "schedule.per"));
+                        an_config_place(r->config, AN_SETTING(schedule.per)));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)count, sizeof *holds));
     for (int i = 0; i < count; i++) {
         const int64_t epoch = an_batches_change(b, i);
@@ -274,11 +274,11 @@ an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *leng
                        .config = lengths->config,
                        .ctx = ctx,
                        .arena = arena,
-                       .path = "schedule",
+                       .path = AN_SETTING(schedule),
                        .whole = steps,
                        .s = schedule};
     AN_TRY_RETURN(check_parts(&r));
     AN_TRY_RETURN(read_schedule(&r));
-    if (an_config_is(r.config, "schedule.per", "epoch")) AN_TRY_RETURN(get_holds(&r));
-    return is_there(&r, "max_lr") ? an_config_real(r.config, "schedule.max_lr", rate) : AN_OK;
+    if (an_config_is(r.config, AN_SETTING(schedule.per), "epoch")) AN_TRY_RETURN(get_holds(&r));
+    return is_there(&r, "max_lr") ? an_config_real(r.config, AN_SETTING(schedule.max_lr), rate) : AN_OK;
 }

@@ -6,9 +6,8 @@
 static const char group[] = "group ";
 
 const char *an_open_group(an_config *config) {
-    const char *by;
-    if (an_config_is(config, "data.split.eval", "off") || an_config_string(config, "data.split.by", &by) != AN_OK ||
-        strncmp(by, group, sizeof group - 1) != 0)
+    const char *by = config->settings->data.split.by;
+    if (an_config_is(config, AN_SETTING(data.split.eval), "off") || strncmp(by, group, sizeof group - 1) != 0)
         return NULL;
     by += sizeof group - 1;
     return by + strspn(by, " ");
@@ -19,16 +18,17 @@ an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_confi
         [AN_SPLIT_SHUFFLE] = "shuffle", [AN_SPLIT_STRATIFY] = "stratify", [AN_SPLIT_TIME] = "time"};
     an_split_source s;
     an_split_source_init(&s, sizeof s);
-    if (!*training || an_config_is(config, "data.split.eval", "off")) return AN_OK;
+    if (!*training || an_config_is(config, AN_SETTING(data.split.eval), "off")) return AN_OK;
     an_dataset *whole = *training;
     s.source = whole;
     s.owns = true;
     s.by = AN_SPLIT_GROUP;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (an_config_is(config, "data.split.by", words[i])) s.by = (an_split_by)i;
-    AN_TRY_RETURN(an_config_fill(config, "data.split", an_split_source, &s));
+        if (!strcmp(config->settings->data.split.by, words[i])) s.by = (an_split_by)i;
+    AN_TRY_RETURN(an_config_fill(config, AN_SETTING(data.split), an_split_source, &s));
     const an_status status = an_dataset_split(training, evaluation, ctx, &s);
     if (status == AN_OK) return AN_OK;
     *training = whole;
-    return AN_ERROR(ctx, status, "%s: data.split: %s", an_config_place(config, "data.split"), an_last_error(ctx));
+    return AN_ERROR(ctx, status, "%s: data.split: %s", an_config_place(config, AN_SETTING(data.split)),
+                    an_last_error(ctx));
 }

@@ -24,7 +24,7 @@ struct an_resume {
     an_config *before; /* that it was saved with; NULL: it was made without */
     /* The config's tree as it was given, put back if this checkpoint is not the one; NULL: it stays. */
     an_config_node *root;
-    const an_settings *settings; /* of it */
+    const an_settings *settings;        /* of it */
     bool allows_new_bits, has_new_bits; /* the user does; there are some */
     bool restarts;                      /* a new run begins with it */
     /* of a checkpoint that a new run begins with: what the numbers of its table mean; NULL: numbers only */
