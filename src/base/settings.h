@@ -31,7 +31,9 @@ typedef struct an_settings {
     } run;
     struct {
         const char *type;
-        an_key_only from, graph, context, loss;
+        an_key_only from, graph, loss;
+        an_key_only layers, heads, kv_heads, width, hidden, context, vocabulary, token_types;
+        an_key_only dropout, epsilon, tied, rotary_base;
         struct {
             const char *from;
             an_key_only rename;
@@ -45,6 +47,7 @@ typedef struct an_settings {
     struct {
         struct {
             an_key_only type, dtype, path, labels, part, inputs, targets, tokens, tokenizer, template, system;
+            an_key_only parts[1]; /* AN_SETTING(data.train.parts[0]) is the first of a mixture */
         } train, eval;
         struct {
             an_key_only eval;
@@ -97,7 +100,7 @@ typedef struct an_settings {
     } eval;
     struct {
         an_length every, keep_every;
-        an_key_only stage;
+        an_key_only keep_last, stage;
     } save;
     struct {
         an_length every;
@@ -114,5 +117,7 @@ typedef struct an_settings {
 
 /* The key of a member, or of a table: AN_SETTING(data.train) is "data.train". */
 #define AN_SETTING(member) (&#member[0 * offsetof(an_settings, member)])
+/* … with a value, as an_config_set takes it: AN_SETTING_TO(eval.every, "off") is "eval.every=off". */
+#define AN_SETTING_TO(member, value) (&#member "=" value[0 * offsetof(an_settings, member)])
 
 #endif

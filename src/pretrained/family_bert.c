@@ -1,20 +1,21 @@
 /* BERT, with a classifier, as a sentence encoder, or without a head. */
 #include <string.h>
 
+#include "base/settings.h"
 #include "base/status.h"
 #include "pretrained/description.h"
 #include "pretrained/pooling.h"
 
 /* Defaults are those of BertConfig in transformers. */
 static const an_family_key keys[] = {
-    {AN_ROW_HIDDEN_SIZE, 768, "model.width"},
-    {AN_ROW_INTERMEDIATE_SIZE, 3072, "model.hidden"},
-    {AN_ROW_LAYERS, 12, "model.layers"},
-    {AN_ROW_HEADS, 12, "model.heads"},
-    {AN_ROW_VOCABULARY, 30522, "model.vocabulary"},
-    {AN_ROW_MOST_POSITIONS, 512, "model.context"},
-    {AN_ROW_TOKEN_TYPES, 2, "model.token_types"},
-    {AN_ROW_LAYER_NORM_EPS, 1e-12, "model.epsilon"},
+    {AN_ROW_HIDDEN_SIZE, 768, AN_SETTING(model.width)},
+    {AN_ROW_INTERMEDIATE_SIZE, 3072, AN_SETTING(model.hidden)},
+    {AN_ROW_LAYERS, 12, AN_SETTING(model.layers)},
+    {AN_ROW_HEADS, 12, AN_SETTING(model.heads)},
+    {AN_ROW_VOCABULARY, 30522, AN_SETTING(model.vocabulary)},
+    {AN_ROW_MOST_POSITIONS, 512, AN_SETTING(model.context)},
+    {AN_ROW_TOKEN_TYPES, 2, AN_SETTING(model.token_types)},
+    {AN_ROW_LAYER_NORM_EPS, 1e-12, AN_SETTING(model.epsilon)},
     {AN_ROW_HIDDEN_ACT, AN_KEY_UNSTATED, NULL},
     {AN_ROW_HIDDEN_DROPOUT, 0.1, NULL},
     {AN_ROW_POSITION_TYPE, AN_KEY_UNSTATED, NULL},

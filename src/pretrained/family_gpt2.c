@@ -1,15 +1,16 @@
 /* GPT-2. */
+#include "base/settings.h"
 #include "base/status.h"
 #include "pretrained/description.h"
 
 /* Defaults are those of GPT2Config in transformers. */
 static const an_family_key keys[] = {
-    {AN_ROW_N_EMBD, 768, "model.width"},
+    {AN_ROW_N_EMBD, 768, AN_SETTING(model.width)},
     {AN_ROW_N_INNER, AN_KEY_UNSTATED, NULL},
-    {AN_ROW_N_LAYER, 12, "model.layers"},
-    {AN_ROW_N_HEAD, 12, "model.heads"},
-    {AN_ROW_N_POSITIONS, 1024, "model.context"},
-    {AN_ROW_VOCABULARY, 50257, "model.vocabulary"},
+    {AN_ROW_N_LAYER, 12, AN_SETTING(model.layers)},
+    {AN_ROW_N_HEAD, 12, AN_SETTING(model.heads)},
+    {AN_ROW_N_POSITIONS, 1024, AN_SETTING(model.context)},
+    {AN_ROW_VOCABULARY, 50257, AN_SETTING(model.vocabulary)},
     {AN_ROW_LAYER_NORM_EPSILON, 1e-5, NULL},
     {AN_ROW_SCALE_ATTN_WEIGHTS, 1, NULL},
     {AN_ROW_ACTIVATION_FUNCTION, AN_KEY_UNSTATED, NULL},

@@ -57,7 +57,10 @@ static void read_members(member_list *list, char *line) {
     char *names = strchr(line, '*') ? strrchr(line, '*') + 1 : strchr(line, ' ');
     char type[NAME];
     snprintf(type, sizeof type, "%.*s", (int)(names - line), line);
-    for (char *name = strtok(names, " ,;"); name; name = strtok(NULL, " ,;")) add(list, name, type);
+    for (char *name = strtok(names, " ,;"); name; name = strtok(NULL, " ,;")) {
+        name[strcspn(name, "[")] = 0; /* of a list */
+        add(list, name, type);
+    }
 }
 
 static void read_struct(member_list *list) {
@@ -65,11 +68,11 @@ static void read_struct(member_list *list) {
     assert_non_null(at);
     for (at = strchr(at, '\n') + 1; *at && strncmp(at, "} an_settings;", 14) != 0;) {
         char line[256];
-        const size_t length = strcspn(at, "\n");
         at += strspn(at, " ");
         snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
         at += strcspn(at, "\n") + 1;
-        if (length == 0 || !strncmp(line, "/*", 2)) continue;
+        line[strcspn(line, "/")] = 0; /* a comment */
+        if (*line == 0) continue;
         if (!strcmp(line, "struct {")) {
             assert_true(list->depth < MOST_DEPTH);
             list->begins[list->depth++] = list->count;

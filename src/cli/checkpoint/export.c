@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "base/word.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
@@ -124,8 +125,8 @@ static an_status publish(const cli_checkpoint *c, const format *f, const char *p
     char beside[CLI_PATH];
     o.type = type;
     an_status status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
-    if (status == AN_OK && config) status = find_path(config, "data.train.tokenizer", &o.tokenizer);
-    if (status == AN_OK && config) status = find_path(config, "model.from", &o.from);
+    if (status == AN_OK && config) status = find_path(config, AN_SETTING(data.train.tokenizer), &o.tokenizer);
+    if (status == AN_OK && config) status = find_path(config, AN_SETTING(model.from), &o.from);
     if (!o.tokenizer && !o.from && cli_checkpoint_tokenizer(c, config, beside)) o.tokenizer = beside;
     if (status == AN_OK) status = f->publish(c->checkpoint, place, &o);
     if (status == AN_OK && c->info.is_run && !o.tokenizer && !o.from)

@@ -8,6 +8,7 @@
 #include "anneal/chat.h"
 #include "anneal/pretrained.h"
 #include "anneal/text.h"
+#include "base/settings.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 
@@ -83,13 +84,13 @@ static int learn(const cli_checkpoint *c, about *a) {
     const char *text = "";
     *a = (about){0};
     an_status status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
-    if (config && an_config_string(config, "run.dir", &text) == AN_OK)
+    if (config && an_config_string(config, AN_SETTING(run.dir), &text) == AN_OK)
         snprintf(a->folder, sizeof a->folder, "%s", text);
-    if (config && an_config_string(config, "model.type", &text) == AN_OK)
+    if (config && an_config_string(config, AN_SETTING(model.type), &text) == AN_OK)
         snprintf(a->model, sizeof a->model, "%s", text);
     else if (config)
         snprintf(a->model, sizeof a->model, "graph");
-    if (config) an_config_count(config, "run.seed", &a->seed);
+    if (config) an_config_count(config, AN_SETTING(run.seed), &a->seed);
     an_config_destroy(&config);
     for (int64_t i = 0; status == AN_OK && i < c->info.tensors; i++) {
         an_checkpoint_tensor t;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "base/text/utf8.h"
 #include "cli/train/open.h"
 
@@ -138,7 +139,8 @@ int cli_checkpoint_context(const cli_checkpoint *opened, an_config *config, an_i
     an_context_options options;
     an_context_options_init(&options, sizeof options);
     int64_t threads = 0;
-    if (!an_config_is(config, "ranks.threads", "auto")) an_config_count(config, "ranks.threads", &threads);
+    if (!an_config_is(config, AN_SETTING(ranks.threads), "auto"))
+        an_config_count(config, AN_SETTING(ranks.threads), &threads);
     options.threads = (int)threads;
     options.alone = true; /* nothing is trained: several processes may each look at a checkpoint */
     options.isa = isa;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "cli/checkpoint/source.h"
 
 static bool is_there(const char *folder) {
@@ -12,9 +13,9 @@ static bool is_there(const char *folder) {
 
 bool cli_checkpoint_tokenizer(const cli_checkpoint *opened, an_config *config, char folder[CLI_PATH]) {
     const char *data = NULL;
-    if (!opened->info.is_run || !config || !an_config_is(config, "data.train.type", "tokens")) return false;
+    if (!opened->info.is_run || !config || !an_config_is(config, AN_SETTING(data.train.type), "tokens")) return false;
     /* A checkpoint is RUN/checkpoints/NAME. */
     if (snprintf(folder, CLI_PATH, "%s/../../tokenizer", opened->info.path) < CLI_PATH && is_there(folder)) return true;
-    return an_config_path(config, "data.train.path", &data) == AN_OK &&
+    return an_config_path(config, AN_SETTING(data.train.path), &data) == AN_OK &&
            snprintf(folder, CLI_PATH, "%s.tokenizer", data) < CLI_PATH && is_there(folder);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "base/text/json_write.h"
 #include "cli/checkpoint/config_lines.h"
 #include "cli/compare/run.h"
@@ -53,7 +54,7 @@ static void set_value(comparison *c, key_row *row, int run, const char *value) {
 /* Where runs were written is no difference between them. */
 static void add_difference(void *user, const char *path, const char *first, const char *other) {
     comparison *c = user;
-    if (!strcmp(path, "run.dir")) return;
+    if (!strcmp(path, AN_SETTING(run.dir))) return;
     key_row *row = find_row(c, path);
     if (!row) {
         c->failed = true;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "base/text/json_write.h"
 #include "cli/find_lr/test.h"
 #include "cli/train/open.h"
@@ -68,12 +69,20 @@ static int open_run(const cli_call *call, find_lr_test *test, cli_training *trai
     char rate[64], steps[64], schedule[128];
     /* The rate of step i, from 0, is from · (to ÷ from)^(i ÷ (steps - 1)). */
     const double growth = pow(test->to / test->from, 1 / (double)(test->steps - 1));
-    snprintf(rate, sizeof rate, "optimizer.lr=%.17g", test->from);
-    snprintf(steps, sizeof steps, "run.steps=%lld", (long long)test->steps);
+    snprintf(rate, sizeof rate, "%s=%.17g", AN_SETTING(optimizer.lr), test->from);
+    snprintf(steps, sizeof steps, "%s=%lld", AN_SETTING(run.steps), (long long)test->steps);
     snprintf(schedule, sizeof schedule, "schedule={type: exponential, gamma: %.17g}", growth);
     /* The test neither evaluates nor saves nor logs; intervals longer than it would be warned of. */
-    const char *const own[] = {"run.epochs=", "run.tokens=", "run.samples=",     steps,       rate, schedule,
-                               "eval.every=", "save.every=", "save.keep_every=", "log.every="};
+    const char *const own[] = {AN_SETTING_TO(run.epochs, ""),
+                               AN_SETTING_TO(run.tokens, ""),
+                               AN_SETTING_TO(run.samples, ""),
+                               steps,
+                               rate,
+                               schedule,
+                               AN_SETTING_TO(eval.every, ""),
+                               AN_SETTING_TO(save.every, ""),
+                               AN_SETTING_TO(save.keep_every, ""),
+                               AN_SETTING_TO(log.every, "")};
     const cli_opening opening = {.file = call->argument, .fresh = true};
     cli_call with_settings = *call;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
@@ -85,7 +94,7 @@ static int open_run(const cli_call *call, find_lr_test *test, cli_training *trai
     if (code != CLI_DONE) return code;
     an_config *config = NULL;
     an_status status = cli_config_read(call, &opening, training->ctx, &config);
-    if (status == AN_OK) status = an_config_real(config, "optimizer.lr", &test->config_rate);
+    if (status == AN_OK) status = an_config_real(config, AN_SETTING(optimizer.lr), &test->config_rate);
     an_config_destroy(&config);
     return status == AN_OK ? CLI_DONE : cli_refuse(call, training->ctx, call->argument, status);
 }

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/generate/generate.h"
 
 static int find_name(cli_chat *c, const char *name) {
@@ -19,9 +20,9 @@ static int find_name(cli_chat *c, const char *name) {
 
 /* The one that a run was trained with has a name in its config, unless it was recognized. */
 static int find_template(cli_chat *c, an_config *config, const char *name) {
-    static const char key[] = "data.train.template";
+    static const char *const key = AN_SETTING(data.train.template);
     if (name) return find_name(c, name);
-    if (config && an_config_is(config, "data.train.type", "chat") && !an_config_is(config, key, "auto")) {
+    if (config && an_config_is(config, AN_SETTING(data.train.type), "chat") && !an_config_is(config, key, "auto")) {
         const an_status status = an_config_string(config, key, &name);
         return status == AN_OK ? find_name(c, name) : cli_refuse(c->call, c->ctx, NULL, status);
     }
@@ -34,7 +35,7 @@ static int find_template(cli_chat *c, an_config *config, const char *name) {
 }
 
 static int find_system(cli_chat *c, an_config *config, const char *system) {
-    static const char key[] = "data.train.system";
+    static const char *const key = AN_SETTING(data.train.system);
     if (system) c->format.system = system;
     if (system || !config || an_config_origin_of(config, key) == AN_ORIGIN_NONE) return CLI_DONE;
     const an_status status = an_config_string(config, key, &c->format.system);

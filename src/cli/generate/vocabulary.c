@@ -1,11 +1,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/generate/generate.h"
 
 /* That of the data, or of the model that training began with. NULL: the config names none. */
 static an_status find_tokenizer(an_config *config, const char *own, const char **path) {
-    const char *const keys[] = {own, "model.from", "model.init.from"};
+    const char *const keys[] = {own, AN_SETTING(model.from), AN_SETTING(model.init.from)};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (an_config_origin_of(config, keys[i]) != AN_ORIGIN_NONE && !an_config_is(config, keys[i], "auto"))
             return an_config_path(config, keys[i], path);
@@ -39,11 +40,13 @@ static int open_tokenizer(cli_vocabulary *v, const cli_checkpoint *from, an_conf
 int cli_vocabulary_open(cli_vocabulary *v, const cli_call *call, an_context *ctx, const cli_checkpoint *from,
                         an_config *config) {
     *v = (cli_vocabulary){.call = call, .ctx = ctx, .end = -1};
-    const bool is_mixture = config && an_config_is(config, "data.train.type", "mixture");
+    const bool is_mixture = config && an_config_is(config, AN_SETTING(data.train.type), "mixture");
     char key[64];
     an_text_source source;
     an_text_source_init(&source, sizeof source);
-#define KEY(name) (snprintf(key, sizeof key, "%s.%s", is_mixture ? "data.train.parts[0]" : "data.train", name), key)
+#define KEY(name)                                                                                                     \
+    (snprintf(key, sizeof key, "%s.%s", is_mixture ? AN_SETTING(data.train.parts[0]) : AN_SETTING(data.train), name), \
+     key)
     if (!config) return open_tokenizer(v, from, NULL, NULL);
     if (!an_config_is(config, KEY("type"), "text")) return open_tokenizer(v, from, config, KEY("tokenizer"));
     v->bytes = !an_config_is(config, KEY("tokens"), "chars");

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "cli/train/open.h"
 
 enum { PATH = 4096, SAMPLE = 500 };
@@ -24,14 +25,14 @@ static const demo demos[] = {
      .folder = "shakespeare",
      .config = "char.yaml",
      .files = {"char.yaml", "tinyshakespeare.txt"},
-     .settings = {"eval.every=500 steps"},
+     .settings = {AN_SETTING_TO(eval.every, "500 steps")},
      .prompt = "\n"},
     {.name = "mnist",
      .summary = "handwritten digits with a small convolutional network, in half a minute",
      .folder = "mnist",
      .config = "cnn.yaml",
      .files = {"cnn.yaml", "mnist-10k-images-idx3-ubyte.gz", "mnist-10k-labels-idx1-ubyte.gz"},
-     .settings = {"run.epochs=3"}},
+     .settings = {AN_SETTING_TO(run.epochs, "3")}},
 };
 enum { DEMOS = sizeof demos / sizeof *demos };
 
@@ -112,7 +113,7 @@ static int run_demo(const cli_call *call, const demo *d) {
     cli_call as_train = *call;
     snprintf(folder, sizeof folder, "anneal-%s", d->name);
     snprintf(config, sizeof config, "%s/%s", folder, d->config);
-    snprintf(dir, sizeof dir, "run.dir=%s/run", folder);
+    snprintf(dir, sizeof dir, "%s=%s/run", AN_SETTING(run.dir), folder);
     int code = write_files(call, d, folder);
     if (code != CLI_DONE) return code;
     as_train.argument = config;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/plan/report.h"
 
 bool cli_is_config(const char *argument) {
@@ -33,8 +34,12 @@ int cli_report_config(const cli_call *call, cli_report *report) {
     static const struct {
         int option;
         const char *key; /* that the option is short for; NULL: a config says it itself */
-    } keys[] = {{CLI_BATCH, "batch.micro"},     {CLI_SEQ, "model.context"}, {CLI_PRECISION, "train.precision"},
-                {CLI_THREADS, "ranks.threads"}, {CLI_ISA, "run.isa"},       {CLI_SYMBOL, NULL}};
+    } keys[] = {{CLI_BATCH, AN_SETTING(batch.micro)},
+                {CLI_SEQ, AN_SETTING(model.context)},
+                {CLI_PRECISION, AN_SETTING(train.precision)},
+                {CLI_THREADS, AN_SETTING(ranks.threads)},
+                {CLI_ISA, AN_SETTING(run.isa)},
+                {CLI_SYMBOL, NULL}};
     enum { KEYS = sizeof keys / sizeof *keys };
     cli_call with_settings = *call;
     char settings[KEYS][128];

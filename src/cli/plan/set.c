@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/plan/report.h"
 
 typedef struct setting {
@@ -90,15 +91,15 @@ static bool take_recompute(const setting *s, const char *value, cli_settings *se
 
 #define MODEL(name) offsetof(cli_settings, model.name), true
 static const setting settings_table[] = {
-    {"train.recompute", 0, false, "none, block, full, {segments: N} or {budget: SIZE}", take_recompute},
-    {"train.precision", offsetof(cli_settings, precision), false, "f32, f64, bf16 or f16", take_option},
-    {"batch.micro", offsetof(cli_settings, batch), false, "a whole number of at least 1", take_option},
-    {"model.layers", MODEL(layers), "a whole number of at least 1", take_count},
-    {"model.heads", MODEL(heads), "a whole number of at least 1", take_count},
-    {"model.width", MODEL(width), "a whole number of at least 1", take_count},
-    {"model.context", MODEL(context), "a whole number of at least 1", take_count},
-    {"model.vocabulary", MODEL(vocabulary), "a whole number of at least 1", take_count},
-    {"model.dropout", MODEL(dropout), "a number of at least 0 and less than 1", take_share},
+    {AN_SETTING(train.recompute), 0, false, "none, block, full, {segments: N} or {budget: SIZE}", take_recompute},
+    {AN_SETTING(train.precision), offsetof(cli_settings, precision), false, "f32, f64, bf16 or f16", take_option},
+    {AN_SETTING(batch.micro), offsetof(cli_settings, batch), false, "a whole number of at least 1", take_option},
+    {AN_SETTING(model.layers), MODEL(layers), "a whole number of at least 1", take_count},
+    {AN_SETTING(model.heads), MODEL(heads), "a whole number of at least 1", take_count},
+    {AN_SETTING(model.width), MODEL(width), "a whole number of at least 1", take_count},
+    {AN_SETTING(model.context), MODEL(context), "a whole number of at least 1", take_count},
+    {AN_SETTING(model.vocabulary), MODEL(vocabulary), "a whole number of at least 1", take_count},
+    {AN_SETTING(model.dropout), MODEL(dropout), "a number of at least 0 and less than 1", take_share},
 };
 enum { SETTINGS = sizeof settings_table / sizeof *settings_table };
 

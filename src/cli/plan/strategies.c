@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/plan/report.h"
 
 int cli_strategies(const cli_report *report, cli_strategy strategies[CLI_MOST_STRATEGIES]) {
@@ -106,7 +107,7 @@ void cli_write_strategies(const cli_report *report) {
     const int count = cli_strategies(report, strategies);
     if (count == 0) return;
     printf("\n");
-    print_row("ranks.shard", strategies, count, cell_of_name, 0);
+    print_row(AN_SETTING(ranks.shard), strategies, count, cell_of_name, 0);
     cli_kinds(&strategies->memory, kinds);
     for (int k = 0; k < CLI_KINDS; k++) {
         bool occurs = false;

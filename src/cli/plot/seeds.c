@@ -2,13 +2,14 @@
  * highest. */
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/checkpoint/config_lines.h"
 #include "cli/plot/plot.h"
 
 static void note_difference(void *user, const char *path, const char *a, const char *b) {
     bool *differs = user;
     (void)a, (void)b;
-    if (strcmp(path, "run.seed") != 0 && strcmp(path, "run.dir") != 0) *differs = true;
+    if (strcmp(path, AN_SETTING(run.seed)) != 0 && strcmp(path, AN_SETTING(run.dir)) != 0) *differs = true;
 }
 
 bool plot_run_is_seed_of(const plot_run *run, const plot_run *of) {
@@ -16,7 +17,8 @@ bool plot_run_is_seed_of(const plot_run *run, const plot_run *of) {
     char a[CLI_CONFIG_TEXT], b[CLI_CONFIG_TEXT];
     if (!run->config || !of->config) return false;
     /* The same run given twice, or one that was repeated, is no other seed. */
-    if (!cli_config_find(run->config, "run.seed", a) || !cli_config_find(of->config, "run.seed", b) || !strcmp(a, b))
+    if (!cli_config_find(run->config, AN_SETTING(run.seed), a) ||
+        !cli_config_find(of->config, AN_SETTING(run.seed), b) || !strcmp(a, b))
         return false;
     cli_config_differences(run->config, of->config, note_difference, &differs);
     return !differs;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/checkpoint/source.h"
 #include "cli/predict/report.h"
 #include "cli/train/open.h"
@@ -80,16 +81,17 @@ static bool value_of(an_config *config, const char *path, char *value, size_t ca
 /* What data.train says of how its file is read, for data.eval. */
 static void copy_training(settings *s, an_config *config) {
     static const char *const own[] = {"path", "labels", "part", "weight", "parts", "count"};
-    static const char prefix[] = "data.train.";
+    static const char *const training = AN_SETTING(data.train);
+    const size_t length = strlen(training);
     an_config_key key;
     an_config_key_init(&key, sizeof key);
     for (int i = 0; cli_key_at(i, &key); i++) {
         char value[4096], path[80];
-        bool wanted = !strncmp(key.path, prefix, sizeof prefix - 1);
+        bool wanted = !strncmp(key.path, training, length) && key.path[length] == '.';
         for (size_t k = 0; wanted && k < sizeof own / sizeof *own; k++)
-            wanted = strcmp(key.path + sizeof prefix - 1, own[k]) != 0;
+            wanted = strcmp(key.path + length + 1, own[k]) != 0;
         if (!wanted || !value_of(config, key.path, value, sizeof value)) continue;
-        snprintf(path, sizeof path, "data.eval.%.64s", key.path + sizeof prefix - 1);
+        snprintf(path, sizeof path, "%s.%.64s", AN_SETTING(data.eval), key.path + length + 1);
         add(s, path, value);
     }
 }
@@ -98,20 +100,20 @@ static void copy_training(settings *s, an_config *config) {
  * because the split names it. */
 static int leave_split(const cli_call *call, an_config *config, settings *s) {
     const char *by = "";
-    an_config_string(config, "data.split.by", &by);
-    if (!strncmp(by, "group", 5) && an_config_is(config, "data.train.inputs", "auto"))
+    an_config_string(config, AN_SETTING(data.split.by), &by);
+    if (!strncmp(by, "group", 5) && an_config_is(config, AN_SETTING(data.train.inputs), "auto"))
         return cli_misuse(call, "the run was split by group, so list its input columns: add --set "
                                 "data.train.inputs='[…]'");
-    add(s, "data.split", "");
+    add(s, AN_SETTING(data.split), "");
     return CLI_DONE;
 }
 
 /* Which file is evaluated on. */
 static int choose_data(const cli_call *call, an_config *config, settings *s) {
     const char *file = call->values[DATA], *labels = call->values[LABELS];
-    const bool given = an_config_origin_of(config, "data.eval.type") != AN_ORIGIN_NONE;
-    const bool split = !an_config_is(config, "data.split.eval", "off");
-    const char *type = given ? "data.eval.type" : "data.train.type";
+    const bool given = an_config_origin_of(config, AN_SETTING(data.eval.type)) != AN_ORIGIN_NONE;
+    const bool split = !an_config_is(config, AN_SETTING(data.split.eval), "off");
+    const char *type = given ? AN_SETTING(data.eval.type) : AN_SETTING(data.train.type);
     if (labels && !file) return cli_misuse(call, "--labels needs --data, which was not given");
     if (!file && !given && !split && call->set_count == 0)
         return cli_fail(call, "this run has no data.eval; give the data to evaluate on with --data FILE");
@@ -125,9 +127,9 @@ static int choose_data(const cli_call *call, an_config *config, settings *s) {
         return cli_misuse(call, "--labels is for IDX files; here the targets are in the file given by --data");
     if (split && leave_split(call, config, s) != CLI_DONE) return CLI_MISUSED;
     if (!given) copy_training(s, config);
-    add(s, "data.eval.path", file);
-    if (labels) add(s, "data.eval.labels", labels);
-    add(s, "data.eval.part", "0%..100%");
+    add(s, AN_SETTING(data.eval.path), file);
+    if (labels) add(s, AN_SETTING(data.eval.labels), labels);
+    add(s, AN_SETTING(data.eval.part), "0%..100%");
     return CLI_DONE;
 }
 
@@ -141,10 +143,10 @@ static int check_characters(const cli_training *t) {
     int64_t count = 0, known = 0;
     bool same = true;
     const an_dataset *training = an_trainer_data(t->trainer);
-    if (!t->call->values[DATA] || !an_config_is(t->config, "data.eval.tokens", "chars")) return CLI_DONE;
+    if (!t->call->values[DATA] || !an_config_is(t->config, AN_SETTING(data.eval.tokens), "chars")) return CLI_DONE;
     source.tokens = AN_TEXT_CHARACTERS;
     source.context = t->info.tokens;
-    an_status status = an_config_path(t->config, "data.eval.path", &source.path);
+    an_status status = an_config_path(t->config, AN_SETTING(data.eval.path), &source.path);
     if (status == AN_OK) status = an_dataset_create_text(&dataset, t->ctx, &source);
     if (status == AN_OK) status = an_dataset_vocabulary(dataset, &count);
     if (status == AN_OK) status = an_dataset_vocabulary(training, &known);
@@ -276,7 +278,8 @@ static int evaluate(const cli_checkpoint *from, cli_training *t) {
     an_evaluation_init(&e, sizeof e);
     const an_dataset *data = an_trainer_data(t->trainer);
     const char *name, *weights = t->call->values[WEIGHTS];
-    const bool average = !an_config_is(t->config, "train.ema.decay", "off") && !(weights && !strcmp(weights, "raw"));
+    const bool average =
+        !an_config_is(t->config, AN_SETTING(train.ema.decay), "off") && !(weights && !strcmp(weights, "raw"));
     if (t->info.evaluation_samples == 0)
         return cli_fail(t->call, "this run has no data.eval; give the data to evaluate on with --data FILE");
     if (t->call->values[ADAPTER]) return evaluate_adapters(from, t);
@@ -320,7 +323,7 @@ static int make_context(const cli_call *call, const cli_checkpoint *from, const 
         return CLI_FAILED;
     }
     for (int isa = AN_ISA_BASE; isa <= AN_ISA_AMX; isa++)
-        if (an_config_is(config, "run.isa", an_isa_name((an_isa)isa))) chosen = (an_isa)isa;
+        if (an_config_is(config, AN_SETTING(run.isa), an_isa_name((an_isa)isa))) chosen = (an_isa)isa;
     const int code = cli_checkpoint_context(from, config, chosen, ctx);
     an_config_destroy(&config);
     return code;
@@ -334,17 +337,18 @@ static int prepare(const cli_call *call, const cli_checkpoint *from, settings *s
         return cli_fail(call, "%s: has no config, so nothing describes its data; a program created this run",
                         from->info.path);
     int code = choose_data(call, config, s);
-    const bool adapts = an_config_origin_of(config, "lora.targets") != AN_ORIGIN_NONE ||
-                        an_config_origin_of(config, "lora.from") != AN_ORIGIN_NONE;
+    const bool adapts = an_config_origin_of(config, AN_SETTING(lora.targets)) != AN_ORIGIN_NONE ||
+                        an_config_origin_of(config, AN_SETTING(lora.from)) != AN_ORIGIN_NONE;
     if (code == CLI_DONE && call->values[ADAPTER] && !adapts)
         code = cli_misuse(call, "--adapter is for runs that train an adapter (lora), and this one does not");
     if (code == CLI_DONE && call->values[ADAPTER] && (call->values[SVG] || call->values[WEIGHTS]))
         code = cli_misuse(call, "--adapter cannot be used with --svg or --weights");
-    add(s, "run.isa", "auto"); /* the context has those that it was trained with */
-    add(s, "eval.best", "");   /* which may be a metric of the program that trained it, and chooses nothing here */
-    add(s, "eval.early_stop", "");
-    if (an_config_origin_of(config, "model.init.from") != AN_ORIGIN_NONE && !call->values[ADAPTER])
-        add(s, "model.init.from", "");
+    add(s, AN_SETTING(run.isa), "auto"); /* the context has those that it was trained with */
+    /* Metrics may be those of the program that trained it, and choose nothing here. */
+    add(s, AN_SETTING(eval.best), "");
+    add(s, AN_SETTING(eval.early_stop), "");
+    if (an_config_origin_of(config, AN_SETTING(model.init.from)) != AN_ORIGIN_NONE && !call->values[ADAPTER])
+        add(s, AN_SETTING(model.init.from), "");
     for (int i = 0; i < call->set_count; i++) {
         const char *value = strchr(call->sets[i], '=');
         char key[256];

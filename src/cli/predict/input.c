@@ -7,13 +7,15 @@
 #include "anneal/pretrained.h"
 #include "base/files/foreign.h"
 #include "base/integer.h"
+#include "base/settings.h"
 #include "cli/predict/predict.h"
 
 enum { MOST_COLUMNS = 4096, PATH = 160 };
 
 /* Where the config says how files are read; the first source stands for a mixture. */
 static const char *source_of(an_config *config) {
-    return an_config_is(config, "data.train.type", "mixture") ? "data.train.parts[0]" : "data.train";
+    return an_config_is(config, AN_SETTING(data.train.type), "mixture") ? AN_SETTING(data.train.parts[0])
+                                                                        : AN_SETTING(data.train);
 }
 
 typedef struct {
@@ -101,8 +103,9 @@ static int open_csv(cli_samples *s, an_config *config, const char *source, const
     csv.inputs = inputs;
     csv.encoding = s->encoding;
     int64_t columns;
-    if (an_config_origin_of(config, "data.weights") != AN_ORIGIN_NONE && /* that column too may be there or not */
-        an_config_string(config, "data.weights", &csv.weights) == AN_OK)
+    /* That column too may be there or not. */
+    if (an_config_origin_of(config, AN_SETTING(data.weights)) != AN_ORIGIN_NONE &&
+        an_config_string(config, AN_SETTING(data.weights), &csv.weights) == AN_OK)
         try_csv(s, &csv, targets, target_count, &columns);
     csv.weights = NULL;
     if (!s->dataset) status = try_csv(s, &csv, targets, target_count, &columns);
@@ -131,8 +134,8 @@ static int open_jsonl(cli_samples *s, an_config *config, const char *source, con
     jsonl.dtype = s->dtype;
     jsonl.has_targets = false;
     jsonl.weights_optional = true; /* that member too may be there or not */
-    if (an_config_origin_of(config, "data.weights") != AN_ORIGIN_NONE)
-        an_config_string(config, "data.weights", &jsonl.weights);
+    if (an_config_origin_of(config, AN_SETTING(data.weights)) != AN_ORIGIN_NONE)
+        an_config_string(config, AN_SETTING(data.weights), &jsonl.weights);
     status = an_dataset_create_jsonl(&s->dataset, s->ctx, &jsonl);
     if (status == AN_OK && elements_of(s->dataset) == s->elements) return CLI_DONE;
     int64_t numbers = s->dataset ? elements_of(s->dataset) : 0;
@@ -298,7 +301,7 @@ static int open_megatron(cli_samples *s, an_config *config, const char *source, 
 
 /* The tokenizer is the run's, or that of the model which it began with. */
 static const char *find_tokenizer(an_config *config, const char *source) {
-    static const char *const models[] = {"model.from", "model.init.from"};
+    static const char *const models[] = {AN_SETTING(model.from), AN_SETTING(model.init.from)};
     const char *place = NULL;
     if (!is(config, source, "tokenizer", "auto"))
         return an_config_path(config, join(source, "tokenizer").text, &place) == AN_OK ? place : NULL;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "cli/predict/predict.h"
 
 static double number_at(const cli_predictions *p, const void *outputs, int64_t i) {
@@ -45,8 +46,8 @@ static void write_names(const cli_predictions *p, const cli_samples *s) {
     for (int64_t i = 0; i < p->elements; i++) {
         char path[64], number[32] = "y";
         const char *name = NULL, *prefix = p->kind == CLI_LABELS ? "probability_" : "";
-        snprintf(path, sizeof path, "data.train.targets[%d]", (int)i);
-        const bool named = an_config_size(p->config, "data.train.targets") == p->elements &&
+        snprintf(path, sizeof path, "%s[%d]", AN_SETTING(data.train.targets), (int)i);
+        const bool named = an_config_size(p->config, AN_SETTING(data.train.targets)) == p->elements &&
                            an_config_string(p->config, path, &name) == AN_OK && strcspn(name, ",\"\n") == strlen(name);
         if (p->elements > 1) snprintf(number, sizeof number, "y%lld", (long long)i + 1);
         if (i > 0) putc(',', p->file);

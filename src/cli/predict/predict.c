@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/settings.h"
 #include "base/word.h"
 
 enum { INPUT, OUTPUT, KEEP, WEIGHTS, CHECKPOINT, SET };
@@ -80,27 +81,35 @@ static int64_t learn(const cli_checkpoint *from, bool *wide) {
 
 /* What `auto` was is asked of the checkpoint. */
 static void choose(settings *s, const cli_checkpoint *from, an_config *config, bool with_data, const char *weights) {
-    static const char *const plain[] = {
-        "run={steps: 1}", "batch={global: 1}", "optimizer={type: sgd}", "schedule=", "eval=", "save=", "log=",
-        "data.split=",    "train.ema="};
+    static const char *const plain[] = {"run={steps: 1}",
+                                        "batch={global: 1}",
+                                        "optimizer={type: sgd}",
+                                        AN_SETTING_TO(schedule, ""),
+                                        AN_SETTING_TO(eval, ""),
+                                        AN_SETTING_TO(save, ""),
+                                        AN_SETTING_TO(log, ""),
+                                        AN_SETTING_TO(data.split, ""),
+                                        AN_SETTING_TO(train.ema, "")};
     char folder[SETTING / 2];
     bool wide;
     const int64_t vocabulary = learn(from, &wide);
-    const bool tokens = an_config_is(config, "model.type", "gpt2") || an_config_is(config, "model.type", "llama");
+    const bool tokens =
+        an_config_is(config, AN_SETTING(model.type), "gpt2") || an_config_is(config, AN_SETTING(model.type), "llama");
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) snprintf(next(s), SETTING, "%s", plain[i]);
     quote(from->info.path, folder);
     if (with_data) {
-        snprintf(next(s), SETTING, "data.eval=");
+        snprintf(next(s), SETTING, AN_SETTING_TO(data.eval, ""));
     } else {
         snprintf(next(s), SETTING, "data={train: {type: stream, dtype: %s}}", wide ? "f64" : "f32");
         if (tokens)
-            snprintf(next(s), SETTING, "model.vocabulary=%lld", (long long)vocabulary);
+            snprintf(next(s), SETTING, "%s=%lld", AN_SETTING(model.vocabulary), (long long)vocabulary);
         else
             snprintf(next(s), SETTING, "model={graph: %.*s/graph.ang\"}", (int)strlen(folder) - 1, folder);
     }
     snprintf(next(s), SETTING, "model.init={from: %s, weights: %s}", folder, weights);
-    if (an_config_is(config, "train.precision", "auto") && !an_config_is(config, "train.matmul_precision", "medium"))
-        snprintf(next(s), SETTING, "train.precision=%s",
+    if (an_config_is(config, AN_SETTING(train.precision), "auto") &&
+        !an_config_is(config, AN_SETTING(train.matmul_precision), "medium"))
+        snprintf(next(s), SETTING, "%s=%s", AN_SETTING(train.precision),
                  strcmp(from->info.precision, "none") != 0 ? from->info.precision
                  : wide                                    ? "f64"
                                                            : "f32");
@@ -341,7 +350,7 @@ static int run_with(const cli_call *call, const cli_kept *kept) {
                             from.info.path);
     }
     if (code == CLI_DONE)
-        code = an_config_is(config, "data.train.type", "sentences")
+        code = an_config_is(config, AN_SETTING(data.train.type), "sentences")
                    ? cli_checkpoint_context(&from, config, AN_ISA_AUTO, &t.ctx)
                    : open_model(&from, config, &t);
     if (code == CLI_DONE) code = predict(&from, config, &t, kept);

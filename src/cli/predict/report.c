@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/settings.h"
 #include "base/text/utf8.h"
 
 enum {
@@ -34,8 +35,9 @@ static cli_text output_label(const cli_training *t, int64_t index, int64_t count
     char path[64];
     const char *name = NULL;
     cli_text out;
-    snprintf(path, sizeof path, "data.train.targets[%d]", (int)index);
-    if (an_config_size(t->config, "data.train.targets") == count && an_config_string(t->config, path, &name) == AN_OK)
+    snprintf(path, sizeof path, "%s[%d]", AN_SETTING(data.train.targets), (int)index);
+    if (an_config_size(t->config, AN_SETTING(data.train.targets)) == count &&
+        an_config_string(t->config, path, &name) == AN_OK)
         return printable(name);
     snprintf(out.text, sizeof out.text, "y%lld", (long long)index + 1);
     return out;

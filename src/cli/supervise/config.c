@@ -1,4 +1,5 @@
 /* What a supervisor reads of the config that its training process will read again. */
+#include "base/settings.h"
 #include "cli/supervise/supervise.h"
 #include "cli/train/open.h"
 
@@ -31,8 +32,8 @@ typedef struct {
 static an_status read_limits(void *user, an_context *ctx, an_config *config) {
     const limits *l = user;
     (void)ctx;
-    const an_status status = an_config_seconds(config, "ranks.report_after", l->report_after);
-    return status == AN_OK ? an_config_seconds(config, "ranks.timeout", l->timeout) : status;
+    const an_status status = an_config_seconds(config, AN_SETTING(ranks.report_after), l->report_after);
+    return status == AN_OK ? an_config_seconds(config, AN_SETTING(ranks.timeout), l->timeout) : status;
 }
 
 int supervise_limits(const cli_call *call, double *report_after, double *timeout) {

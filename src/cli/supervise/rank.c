@@ -1,5 +1,6 @@
 /* A rank's side of its supervisor: it dies with its launcher, is watched, and tells how it ends. */
 #include "cli/supervise/rank.h"
+#include "base/settings.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -56,8 +57,8 @@ void cli_rank_watch(an_watch **watch, an_context *ctx, an_config *config, const 
     options.report = report;
     options.supervisor = *supervisor ? supervisor : NULL;
     if (!comm && !*supervisor) return;
-    an_status status = an_config_seconds(config, "ranks.report_after", &options.report_after);
-    if (status == AN_OK) status = an_config_seconds(config, "ranks.timeout", &options.timeout);
+    an_status status = an_config_seconds(config, AN_SETTING(ranks.report_after), &options.report_after);
+    if (status == AN_OK) status = an_config_seconds(config, AN_SETTING(ranks.timeout), &options.timeout);
     if (status == AN_OK) status = an_watch_create(watch, ctx, &options);
     if (status != AN_OK) cli_tell("warning: a hang of these ranks will not be explained: %s", an_last_error(ctx));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/settings.h"
 #include "base/system/clock.h"
 #include "cli/supervise/folder.h"
 #include "cli/supervise/ranks.h"
@@ -84,9 +85,9 @@ static an_status find_fresh(supervisor *s, an_context *ctx, const char *path) {
 }
 
 static an_status read_limits(supervisor *s, an_config *config) {
-    static const char limit[] = "run.max_time";
-    an_status status = an_config_seconds(config, "ranks.report_after", &s->report_after);
-    if (status == AN_OK) status = an_config_seconds(config, "ranks.timeout", &s->timeout);
+    static const char *const limit = AN_SETTING(run.max_time);
+    an_status status = an_config_seconds(config, AN_SETTING(ranks.report_after), &s->report_after);
+    if (status == AN_OK) status = an_config_seconds(config, AN_SETTING(ranks.timeout), &s->timeout);
     if (status != AN_OK || an_config_origin_of(config, limit) == AN_ORIGIN_NONE) return status;
     const bool counts = !an_config_is(config, limit, "off") && !an_config_is(config, limit, "slurm");
     return counts ? an_config_seconds(config, limit, &s->most_seconds) : AN_OK;
@@ -97,7 +98,7 @@ static an_status read_all(void *user, an_context *ctx, an_config *config) {
     supervisor *s = user;
     const char *folder = "";
     an_status status = read_limits(s, config);
-    if (status == AN_OK) status = an_config_path(config, "run.dir", &folder);
+    if (status == AN_OK) status = an_config_path(config, AN_SETTING(run.dir), &folder);
     snprintf(s->folder, sizeof s->folder, "%s", folder);
     if (status == AN_OK && value_of(s->call, "fresh")) status = find_fresh(s, ctx, folder);
     return status;
@@ -141,12 +142,12 @@ static void make_arguments(supervisor *s) {
         *at++ = as_argument(s->call->sets[i]);
     }
     if (value_of(s->call, "fresh")) {
-        snprintf(s->setting, sizeof s->setting, "run.dir=%s", s->folder);
+        snprintf(s->setting, sizeof s->setting, "%s=%s", AN_SETTING(run.dir), s->folder);
         *at++ = as_argument("--set");
         *at++ = s->setting;
     }
     if (s->restarts > 0 && s->most_seconds > 0) { /* which is for all starts together */
-        snprintf(s->limit, sizeof s->limit, "run.max_time=%.0fs", 1 + seconds_left(s));
+        snprintf(s->limit, sizeof s->limit, "%s=%.0fs", AN_SETTING(run.max_time), 1 + seconds_left(s));
         *at++ = as_argument("--set");
         *at++ = s->limit;
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/settings.h"
 #include "cli/train/open.h"
 
 enum { NAME = 11, MOST = 1024, MOST_COLUMNS = 120 };
@@ -56,6 +57,19 @@ static void add_value(row *r, const char *path, const char *label) {
     ADD(r, "%s%s%s%s%s", r->length ? ", " : "", label, *label ? " " : "", text, origin_mark(origin));
 }
 
+/* Values that stand one behind another. */
+typedef struct {
+    const char *key, *label;
+    bool when_given; /* not where it has its default */
+} shown;
+
+static void add_values(row *r, const shown *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!values[i].when_given || an_config_origin_of(r->training->config, values[i].key) > AN_ORIGIN_DEFAULT)
+            add_value(r, values[i].key, values[i].label);
+}
+#define ADD_VALUES(r, values) add_values((r), (values), sizeof(values) / sizeof *(values))
+
 /* The same of a list of numbers. */
 static void add_list(row *r, const char *path, const char *label) {
     enum { MOST_NUMBERS = 8 };
@@ -92,14 +106,17 @@ static void add_whole_layers(row *r) {
 static void say_model(cli_training *t) {
     row r = row_begin(t, "model");
     const char *what = "";
-    an_config_string(t->config, an_config_is(t->config, "model.type", "pretrained") ? "model.from" : "model.type",
+    an_config_string(t->config,
+                     an_config_is(t->config, AN_SETTING(model.type), "pretrained") ? AN_SETTING(model.from)
+                                                                                   : AN_SETTING(model.type),
                      &what);
     ADD(&r, "%s, %s parameters", what, cli_count(t->info.parameters).text);
-    if (an_config_size(t->config, "lora.targets") > 0)
-        add_value(&r, "lora.rank", "of which an adapter is trained: rank");
+    if (an_config_size(t->config, AN_SETTING(lora.targets)) > 0)
+        add_value(&r, AN_SETTING(lora.rank), "of which an adapter is trained: rank");
     bool dora = false;
-    if (an_config_bool(t->config, "lora.dora", &dora) == AN_OK && dora) ADD(&r, ", with magnitudes (DoRA)");
-    if (an_config_size(t->config, "lora.targets") > 0 || an_config_origin_of(t->config, "lora.from") != AN_ORIGIN_NONE)
+    if (an_config_bool(t->config, AN_SETTING(lora.dora), &dora) == AN_OK && dora) ADD(&r, ", with magnitudes (DoRA)");
+    if (an_config_size(t->config, AN_SETTING(lora.targets)) > 0 ||
+        an_config_origin_of(t->config, AN_SETTING(lora.from)) != AN_ORIGIN_NONE)
         add_whole_layers(&r);
     row_end(&r);
 }
@@ -121,11 +138,11 @@ static void say_data(cli_training *t) {
 /* "; by epoch: 8 micro-batches from epoch 0, 4 from epoch 4" */
 static void add_accumulation(row *r) {
     an_config *config = r->training->config;
-    const int entries = an_config_size(config, "batch.accumulate");
+    const int entries = an_config_size(config, AN_SETTING(batch.accumulate));
     for (int i = 0; i < entries && entries > 1; i++) {
         int64_t epoch;
         double accumulate;
-        if (an_config_pair(config, "batch.accumulate", i, &epoch, &accumulate) != AN_OK) return;
+        if (an_config_pair(config, AN_SETTING(batch.accumulate), i, &epoch, &accumulate) != AN_OK) return;
         ADD(r, "%s %.0f%s from epoch %lld", i ? "," : "; by epoch:", accumulate, i ? "" : " micro-batches",
             (long long)epoch);
     }
@@ -156,26 +173,26 @@ static void say_batch(cli_training *t) {
         i->epochs == 1 ? "" : "s", cli_count(i->least_epoch_steps).text);
     if (i->most_epoch_steps > i->least_epoch_steps) ADD(&r, " to %s", cli_count(i->most_epoch_steps).text);
     ADD(&r, " steps");
-    add_value(&r, "run.seed", "seed");
-    add_value(&r, "run.max_time", "at most");
+    add_value(&r, AN_SETTING(run.seed), "seed");
+    add_value(&r, AN_SETTING(run.max_time), "at most");
     row_end(&r);
 }
 
 static void say_optimizer(cli_training *t) {
+    static const shown values[] = {{AN_SETTING(optimizer.eps), "eps", false},
+                                   {AN_SETTING(optimizer.momentum), "momentum", false},
+                                   {AN_SETTING(optimizer.dampening), "dampening", false},
+                                   {AN_SETTING(optimizer.nesterov), "nesterov", false},
+                                   {AN_SETTING(optimizer.weight_decay), "weight decay", false},
+                                   {AN_SETTING(optimizer.layer_decay), "layer decay", true}};
     row r = row_begin(t, "optimizer");
-    add_value(&r, "optimizer.type", "");
-    if (an_config_origin_of(t->config, "schedule.max_lr") == AN_ORIGIN_NONE)
-        add_value(&r, "optimizer.lr", "lr");
+    add_value(&r, AN_SETTING(optimizer.type), "");
+    if (an_config_origin_of(t->config, AN_SETTING(schedule.max_lr)) == AN_ORIGIN_NONE)
+        add_value(&r, AN_SETTING(optimizer.lr), "lr");
     else
         ADD(&r, ", lr %.3g (schedule.max_lr)", t->info.rate);
-    add_list(&r, "optimizer.betas", "betas");
-    add_value(&r, "optimizer.eps", "eps");
-    add_value(&r, "optimizer.momentum", "momentum");
-    add_value(&r, "optimizer.dampening", "dampening");
-    add_value(&r, "optimizer.nesterov", "nesterov");
-    add_value(&r, "optimizer.weight_decay", "weight decay");
-    if (an_config_origin_of(t->config, "optimizer.layer_decay") > AN_ORIGIN_DEFAULT)
-        add_value(&r, "optimizer.layer_decay", "layer decay");
+    add_list(&r, AN_SETTING(optimizer.betas), "betas");
+    ADD_VALUES(&r, values);
     row_end(&r);
 }
 
@@ -200,18 +217,17 @@ static void say_groups(cli_training *t) {
 
 /* The schedule as it was resolved: its kind, and the rate at its corners. */
 static void say_schedule(cli_training *t) {
+    static const shown values[] = {{AN_SETTING(schedule.type), "", false},
+                                   {AN_SETTING(schedule.warmup.steps), "warmup", true},
+                                   {AN_SETTING(schedule.min_lr), "min_lr", true}};
     row r = row_begin(t, "schedule");
     const an_schedule *s = an_trainer_schedule(t->trainer);
     const int64_t last = t->info.steps - 1;
     const double rate = t->info.rate;
     int64_t peak = 0;
-    add_value(&r, "schedule.type", "");
-    if (an_config_origin_of(t->config, "schedule.warmup.steps") > AN_ORIGIN_DEFAULT)
-        add_value(&r, "schedule.warmup.steps", "warmup");
-    if (an_config_origin_of(t->config, "schedule.min_lr") > AN_ORIGIN_DEFAULT)
-        add_value(&r, "schedule.min_lr", "min_lr");
-    else
-        add_value(&r, "schedule.min_ratio", "min_ratio");
+    ADD_VALUES(&r, values);
+    if (an_config_origin_of(t->config, AN_SETTING(schedule.min_lr)) <= AN_ORIGIN_DEFAULT)
+        add_value(&r, AN_SETTING(schedule.min_ratio), "min_ratio");
     if (s) {
         const int64_t looks = last < 10000 ? last : 10000; /* enough to see where the top is */
         for (int64_t i = 0; i <= looks; i++) {
@@ -240,36 +256,37 @@ static void say_precision(cli_training *t) {
         ADD(&r, "%s", an_dtype_name(i->dtype));
     else
         ADD(&r, "%s products%s and sums in %s", an_dtype_name(i->precision),
-            an_config_size(t->config, "lora.targets") > 0 && an_config_is(t->config, "lora.base", "auto")
+            an_config_size(t->config, AN_SETTING(lora.targets)) > 0 &&
+                    an_config_is(t->config, AN_SETTING(lora.base), "auto")
                 ? " and frozen matrices, trained weights"
                 : ", weights",
             an_dtype_name(i->dtype));
-    if (an_config_is(t->config, "train.precision", "auto"))
+    if (an_config_is(t->config, AN_SETTING(train.precision), "auto"))
         ADD(&r, "%s",
             i->precision == AN_DTYPE_BF16 ? " (auto: this machine is fast at it)"
             : i->dtype == AN_DTYPE_F64    ? " (auto: the data is f64)"
                                           : " (auto)");
-    if (an_config_is(t->config, "train.recompute.mode", "auto"))
+    if (an_config_is(t->config, AN_SETTING(train.recompute.mode), "auto"))
         ADD(&r, ", recompute %s (auto)", recompute_name(i->recompute));
     else
-        add_value(&r, "train.recompute.mode", "recompute");
+        add_value(&r, AN_SETTING(train.recompute.mode), "recompute");
     row_end(&r);
 }
 
 static void say_clipping(cli_training *t) {
     row r = row_begin(t, "clipping");
-    add_value(&r, "train.clip_norm", "norm");
-    if (!an_config_is(t->config, "train.clip_value", "off")) {
-        add_value(&r, "train.clip_value", "value");
+    add_value(&r, AN_SETTING(train.clip_norm), "norm");
+    if (!an_config_is(t->config, AN_SETTING(train.clip_value), "off")) {
+        add_value(&r, AN_SETTING(train.clip_value), "value");
         ADD(&r, ", which changes the direction of a step");
     }
     row_end(&r);
 }
 
 static void say_average(cli_training *t) {
-    if (an_config_is(t->config, "train.ema.decay", "off")) return;
+    if (an_config_is(t->config, AN_SETTING(train.ema.decay), "off")) return;
     row r = row_begin(t, "average");
-    add_value(&r, "train.ema.decay", "decay");
+    add_value(&r, AN_SETTING(train.ema.decay), "decay");
     ADD(&r, "; evaluations use the average of the weights");
     row_end(&r);
 }
@@ -347,21 +364,21 @@ static void say_sharding(cli_training *t) {
     for (int shard = AN_SHARD_NONE; shard < AN_SHARD_AUTO; shard++) {
         if (an_strategy_get(t->trainer, (an_shard)shard, &s) != AN_OK || !s.taken) continue;
         ADD(&r, "%s", s.name);
-        if (an_config_is(t->config, "ranks.shard", "auto")) ADD(&r, " (auto: %s)", s.reason);
+        if (an_config_is(t->config, AN_SETTING(ranks.shard), "auto")) ADD(&r, " (auto: %s)", s.reason);
     }
     row_end(&r);
 }
 
 static void say_saves(cli_training *t) {
     row r = row_begin(t, "saves");
-    if (an_config_is(t->config, "save.every", "off"))
+    if (an_config_is(t->config, AN_SETTING(save.every), "off"))
         ADD(&r, "after the last step only");
     else {
-        add_value(&r, "save.every", "every");
-        if (an_config_is(t->config, "save.keep_last", "all"))
+        add_value(&r, AN_SETTING(save.every), "every");
+        if (an_config_is(t->config, AN_SETTING(save.keep_last), "all"))
             ADD(&r, ", keeps all");
         else {
-            add_value(&r, "save.keep_last", "keeps the last");
+            add_value(&r, AN_SETTING(save.keep_last), "keeps the last");
             ADD(&r, "%s", t->info.evaluation_samples ? ", and the best" : "");
         }
     }

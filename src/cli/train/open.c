@@ -1,5 +1,6 @@
 /* Opens a trainer from the name of a config, and reports what is wrong with either. */
 #include "cli/train/open.h"
+#include "base/settings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -83,9 +84,9 @@ an_status cli_config_read(const cli_call *call, const cli_opening *opening, an_c
     char threads[16];
     snprintf(threads, sizeof threads, "%d", opening->threads);
     an_status status = an_config_read(config, ctx, &options);
-    if (status == AN_OK && opening->threads) status = set_over(*config, "ranks.threads", threads);
+    if (status == AN_OK && opening->threads) status = set_over(*config, AN_SETTING(ranks.threads), threads);
     if (status == AN_OK && opening->isa != AN_ISA_AUTO && !opening->plain)
-        status = set_over(*config, "run.isa", an_isa_name(opening->isa));
+        status = set_over(*config, AN_SETTING(run.isa), an_isa_name(opening->isa));
     return status;
 }
 
@@ -120,8 +121,8 @@ static void tell_warnings(an_config *config, int *told) {
 static void open_trace(const cli_opening *opening, cli_training *t) {
     if (!opening->traces || !t->is_first) return;
     t->trace_path = opening->profile;
-    if (!t->trace_path && an_config_origin_of(t->config, "log.profile") != AN_ORIGIN_NONE)
-        an_config_path(t->config, "log.profile", &t->trace_path);
+    if (!t->trace_path && an_config_origin_of(t->config, AN_SETTING(log.profile)) != AN_ORIGIN_NONE)
+        an_config_path(t->config, AN_SETTING(log.profile), &t->trace_path);
     if (!t->trace_path) return;
     t->trace = cli_trace_create(t->ctx);
     if (t->trace) return;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/files/regular.h"
+#include "base/settings.h"
 #include "cli/plan/report.h"
 #include "cli/supervise/board.h"
 #include "cli/supervise/rank.h"
@@ -235,7 +236,7 @@ static void say_end(cli_training *t, const an_run_outcome *outcome, double secon
             outcome->steps == 1 ? "" : "s", cli_duration(seconds).text);
     if (outcome->best_step) {
         const char *metric = "";
-        an_config_string(t->config, "eval.best.metric", &metric);
+        an_config_string(t->config, AN_SETTING(eval.best.metric), &metric);
         cli_say(t, "best %s %.6g, at step %s", metric, outcome->best_value, cli_count(outcome->best_step).text);
     }
     if (an_trainer_weights_hash(t->trainer, hash) == AN_OK) cli_say(t, "weights %s", hash);
@@ -293,7 +294,7 @@ static int run_with(watching *w, FILE *trace) {
 static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
     const char *path;
     an_folder_state state = AN_FOLDER_EMPTY;
-    an_status status = an_config_path(t->config, "run.dir", &path);
+    an_status status = an_config_path(t->config, AN_SETTING(run.dir), &path);
     if (status == AN_OK) status = an_folder_look(t->ctx, path, &state);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
     *finished = false;
@@ -354,7 +355,7 @@ int cli_training_run(cli_training *training, bool fresh) {
         cli_tell(
             "%s: the samples of a stream come from a program that calls an_trainer_step_on; with this command, use "
             "data from a file",
-            an_config_place(t->config, "data.train.type"));
+            an_config_place(t->config, AN_SETTING(data.train.type)));
         return CLI_MISUSED;
     }
     int code = t->is_first ? look_at_folder(t, fresh, &finished) : CLI_DONE;

@@ -8,9 +8,10 @@
 
 #include "anneal/generate.h"
 #include "base/integer.h"
+#include "base/settings.h"
 #include "base/text/json_write.h"
 
-static const char key[] = "eval.generate";
+static const char *const key = AN_SETTING(eval.generate);
 
 /* Tokens of a sample, sequences at a time, and how tokens are drawn. */
 enum { TOKENS = 100, MOST = 16 };
@@ -104,7 +105,7 @@ static an_status generate(cli_writer *w, const cli_training *t) {
     int64_t seed = 0, next = 0, count = 1;
     an_status status = AN_OK;
     an_generator_info_init(&info, sizeof info);
-    an_config_count(t->config, "run.seed", &seed);
+    an_config_count(t->config, AN_SETTING(run.seed), &seed);
     while (status == AN_OK && (count > 0 || next < w->count)) {
         status = an_generator_info_get(w->generator, &info);
         for (; status == AN_OK && next < w->count && info.free > 0; next++, info.free--)
