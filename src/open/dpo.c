@@ -28,8 +28,5 @@ an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const
                         "%s: data of type preferences needs an adapter, because the model is compared with its frozen "
                         "base, which has no second copy; set lora.targets, such as [q_proj, v_proj]",
                         an_config_place(config, AN_SETTING(data.train)));
-    const an_status status = an_graph_add_dpo(graph, beta > 0 ? beta : usual_beta);
-    return status == AN_OK
-               ? AN_OK
-               : AN_ERROR(ctx, status, "%s: %s", an_config_place(config, AN_SETTING(data.train)), an_last_error(ctx));
+    return an_open_blame(config, ctx, an_graph_add_dpo(graph, beta > 0 ? beta : usual_beta), AN_SETTING(data.train));
 }

@@ -39,6 +39,5 @@ an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *traine
         names[i] = texts[i];
     }
     const an_status status = an_trainer_set_metrics(trainer, count < MOST_METRICS ? count : MOST_METRICS, names);
-    if (status == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: %s", an_config_place(config, key), key, an_last_error(ctx));
+    return an_open_blame_key(config, ctx, status == AN_OK ? AN_OK : AN_ERR_ARGUMENT, key);
 }

@@ -10,9 +10,7 @@ an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph
     an_context *ctx = an_graph_context(g);
     int64_t context = 0;
     if (an_open_has(config, AN_SETTING(model.context))) AN_TRY_RETURN(an_open_model_context(config, ctx, &context));
-    const an_status status = an_dataset_create_stream(dataset, g, context);
-    if (status == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, status, "%s: %s", an_config_place(config, AN_SETTING(model)), an_last_error(ctx));
+    return an_open_blame(config, ctx, an_dataset_create_stream(dataset, g, context), AN_SETTING(model));
 }
 
 /* ---- the loss ---- */

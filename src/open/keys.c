@@ -13,6 +13,16 @@ an_key an_key_join(const char *path, const char *key) {
     return joined;
 }
 
+an_status an_open_blame(const an_config *config, an_context *ctx, an_status status, const char *key) {
+    if (status == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, status, "%s: %s", an_config_place(config, key), an_last_error(ctx));
+}
+
+an_status an_open_blame_key(const an_config *config, an_context *ctx, an_status status, const char *key) {
+    if (status == AN_OK) return AN_OK;
+    return AN_ERROR(ctx, status, "%s: %s: %s", an_config_place(config, key), key, an_last_error(ctx));
+}
+
 an_status an_open_count(an_config *config, const char *path, int64_t *value) {
     return an_config_is(config, path, "auto") ? AN_OK : an_config_count(config, path, value);
 }

@@ -10,16 +10,11 @@ an_length_options an_open_length_options(const an_lengths *lengths, int64_t from
     return options;
 }
 
-an_status an_open_blame(const an_lengths *lengths, an_status status, const char *path) {
-    if (status == AN_OK) return AN_OK;
-    return AN_ERROR(lengths->ctx, status, "%s: %s: %s", an_config_place(lengths->config, path), path,
-                    an_last_error(lengths->ctx));
-}
-
 an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from, int64_t run,
                         int64_t *steps) {
     const an_length_options options = an_open_length_options(lengths, from, run);
-    return an_open_blame(lengths, an_batches_steps(lengths->batches, length, &options, steps), path);
+    return an_open_blame_key(lengths->config, lengths->ctx, an_batches_steps(lengths->batches, length, &options, steps),
+                             path);
 }
 
 bool an_open_counts_samples(const an_length *length) {

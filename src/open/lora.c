@@ -8,10 +8,6 @@ bool an_open_adapts(an_config *config) {
     return an_open_has(config, AN_SETTING(lora.targets)) || config->settings->lora.from;
 }
 
-static an_status blame(an_config *config, an_context *ctx, an_status status, const char *path) {
-    return AN_ERROR(ctx, status, "%s: %s", an_config_place(config, path), an_last_error(ctx));
-}
-
 an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_dtype precision, bool f32_storage) {
     an_lora_options o;
     an_lora_options_init(&o, sizeof o);
@@ -28,9 +24,8 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
      * step. */
     if (config->settings->lora.base == AN_LORA_BASE_AUTO && !f32_storage) o.base = precision;
     if (config->settings->lora.base == AN_LORA_BASE_Q8_0) o.base = AN_DTYPE_Q8_0;
-    const an_status status = an_graph_add_lora(graph, &o);
-    return status == AN_OK ? AN_OK
-                           : blame(config, ctx, status, is_described ? AN_SETTING(lora) : AN_SETTING(lora.from));
+    return an_open_blame(config, ctx, an_graph_add_lora(graph, &o),
+                         is_described ? AN_SETTING(lora) : AN_SETTING(lora.from));
 }
 
 an_status an_open_adapter(an_trainer *trainer, an_config *config) {

@@ -17,10 +17,7 @@ an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *
     n.running = an_config_is(config, AN_SETTING(data.normalize.fit), "running");
     if (!n.running && (streams || resumes)) return AN_OK;
     AN_TRY_RETURN(an_config_fill(config, AN_SETTING(data.normalize), an_normalize_options, &n));
-    const an_status status = an_trainer_normalize(trainer, &n);
-    if (status == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, status, "%s: data.normalize: %s", an_config_place(config, AN_SETTING(data.normalize)),
-                    an_last_error(ctx));
+    return an_open_blame_key(config, ctx, an_trainer_normalize(trainer, &n), AN_SETTING(data.normalize));
 }
 
 /* ---- without it ---- */

@@ -43,13 +43,6 @@ typedef struct {
     const char *checkpoint; /* of the resume */
 } opening;
 
-/* ---- messages ---- */
-
-/* What a part that knows no config said, with the place in the config. */
-static an_status blame(const opening *o, an_status status, const char *path) {
-    return AN_ERROR(o->ctx, status, "%s: %s", an_config_place(o->config, path), an_last_error(o->ctx));
-}
-
 /* ---- the length of the run ---- */
 
 /* Tokens in a training sample; 1 where it is not made of tokens. */
@@ -270,7 +263,7 @@ static an_status check_groups(const opening *o) {
     an_groups_destroy(&groups);
     if (status == AN_OK && !trains)
         status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter, so nothing is left to train");
-    return status == AN_OK ? AN_OK : blame(o, status, AN_SETTING(optimizer.groups));
+    return an_open_blame(o->config, o->ctx, status, AN_SETTING(optimizer.groups));
 }
 
 /* Everything that the options of the trainer say. */
@@ -284,7 +277,7 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_batch(o));
     const int64_t samples = o->streams ? 0 : an_dataset_count(o->training);
     const an_status status = an_batches_create(&o->batches, ctx, samples, &o->batch);
-    if (status != AN_OK) return blame(o, status, AN_SETTING(batch));
+    AN_TRY_RETURN(an_open_blame(o->config, o->ctx, status, AN_SETTING(batch)));
     AN_TRY_RETURN(get_tokens(o));
     AN_TRY_RETURN(get_run_length(o));
     AN_TRY_RETURN(get_optimizer(o));
@@ -455,9 +448,8 @@ fail:
     return status;
 }
 
-an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step) {
-    AN_GUARD;
-    AN_NEED_IN(ctx, ctx, trainer, file);
+/* user_step NULL: none was asked for. */
+static an_status open_file(an_trainer **trainer, an_context *ctx, const char *file, const int64_t *user_step) {
     an_status status;
     an_config *config = NULL;
     an_config_options options;
@@ -465,7 +457,7 @@ an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *
     an_open_options open;
     an_open_options_init(&open, sizeof open);
     options.file = file;
-    open.user_step = &user_step;
+    open.user_step = user_step;
     *trainer = NULL;
     AN_TRY(an_config_read(&config, ctx, &options));
     AN_TRY(an_trainer_open_with(trainer, ctx, config, &open));
@@ -475,27 +467,22 @@ fail:
     return status;
 }
 
+an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, file);
+    return open_file(trainer, ctx, file, &user_step);
+}
+
+an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, file);
+    return open_file(trainer, ctx, file, NULL);
+}
+
 an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, trainer, config);
     an_open_options options;
     an_open_options_init(&options, sizeof options);
     return an_trainer_open_with(trainer, ctx, config, &options);
-}
-
-an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file) {
-    AN_GUARD;
-    AN_NEED_IN(ctx, ctx, trainer, file);
-    an_status status;
-    an_config *config = NULL;
-    an_config_options options;
-    an_config_options_init(&options, sizeof options);
-    options.file = file;
-    *trainer = NULL;
-    AN_TRY(an_config_read(&config, ctx, &options));
-    AN_TRY(an_trainer_open_config(trainer, ctx, config));
-    status = AN_OK;
-fail:
-    an_config_destroy(&config);
-    return status;
 }

@@ -136,8 +136,6 @@ typedef struct an_lengths {
 an_status an_open_steps(const an_lengths *lengths, const char *path, const an_length *length, int64_t from, int64_t run,
                         int64_t *steps);
 an_length_options an_open_length_options(const an_lengths *lengths, int64_t from, int64_t run);
-/* Puts the place of an option before the last error's message. */
-an_status an_open_blame(const an_lengths *lengths, an_status status, const char *path);
 bool an_open_counts_samples(const an_length *length); /* or tokens */
 
 /* The config's schedule for a run of `steps` (0: endless); what it points to lies in the arena. *rate changes where the
@@ -162,6 +160,10 @@ an_key an_key_join(const char *path, const char *key);
 static inline bool an_open_has(const an_config *config, const char *key) {
     return an_config_origin_of(config, key) != AN_ORIGIN_NONE;
 }
+/* AN_OK for AN_OK. For others puts the place of an option before the last error's message, which comes from a part that
+ * knows no config; or its place and its key. */
+an_status an_open_blame(const an_config *config, an_context *ctx, an_status status, const char *key);
+an_status an_open_blame_key(const an_config *config, an_context *ctx, an_status status, const char *key);
 /* A count that may be the word `auto`, which leaves *value as it is. */
 an_status an_open_count(an_config *config, const char *path, int64_t *value);
 

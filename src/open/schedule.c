@@ -78,7 +78,7 @@ static an_status get_last_steps(const reading *r, const char *key, int64_t *step
     if (length.unit != AN_LENGTH_EPOCHS && !an_open_counts_samples(&length)) return AN_OK;
     const an_length_options end = an_open_length_options(r->lengths, r->begin + r->whole, r->whole);
     const an_status status = an_batches_steps_before_end(r->lengths->batches, &length, &end, steps);
-    return an_open_blame(r->lengths, status, AN_KEY(r->path, key));
+    return an_open_blame_key(r->config, r->ctx, status, AN_KEY(r->path, key));
 }
 
 /* The way down is what `stable` leaves, unless its length is given too: then the rate stays at its end. */

@@ -27,8 +27,6 @@ an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_confi
         if (!strcmp(config->settings->data.split.by, words[i])) s.by = (an_split_by)i;
     AN_TRY_RETURN(an_config_fill(config, AN_SETTING(data.split), an_split_source, &s));
     const an_status status = an_dataset_split(training, evaluation, ctx, &s);
-    if (status == AN_OK) return AN_OK;
-    *training = whole;
-    return AN_ERROR(ctx, status, "%s: data.split: %s", an_config_place(config, AN_SETTING(data.split)),
-                    an_last_error(ctx));
+    if (status != AN_OK) *training = whole;
+    return an_open_blame_key(config, ctx, status, AN_SETTING(data.split));
 }

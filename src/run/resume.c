@@ -225,7 +225,7 @@ static an_status say_extension(an_resume *r, const shape *kept, const shape *str
             "%s: the run was planned for %lld steps and would now have %lld, and its schedule depends on that. The "
             "last learning rate was %.4g. Choose --extend=keep to keep the schedule and continue with a learning rate "
             "of %.4g, or --extend=stretch to compute the schedule for the new length and continue with %.4g",
-            an_config_place(r->config, "run"), (long long)p->steps, (long long)steps, before, keep, stretch);
+            an_config_place(r->config, AN_SETTING(run)), (long long)p->steps, (long long)steps, before, keep, stretch);
     if (r->options.extend == AN_EXTEND_KEEP)
         an_text_add(&r->notes, "the schedule of %lld steps is kept: the learning rate continues at %.4g\n",
                     (long long)p->schedule_steps, keep);
@@ -252,7 +252,7 @@ an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, vo
     if (r->restarts) return AN_OK;
     AN_CHECK(ctx, steps >= p->step, AN_ERR_ARGUMENT,
              "%s: the run has already taken %lld steps, so its length cannot be %lld",
-             an_config_place(r->config, "run"), (long long)p->step, (long long)steps);
+             an_config_place(r->config, AN_SETTING(run)), (long long)p->step, (long long)steps);
     if (steps != p->steps) {
         AN_TRY(make(user, p->schedule_steps, &kept.schedule, &kept.rate));
         AN_TRY(make(user, steps, &stretched.schedule, &stretched.rate));
@@ -325,7 +325,7 @@ static an_status check_data(const an_resume *r, const an_trainer *t) {
                     "%s: the data is not the data that this run was trained on: the number of samples differs, or the "
                     "first, middle or last sample does, or a table has other names of classes or categories. Use the "
                     "same files, or start a new run with --fresh",
-                    an_config_place(r->config, "data"));
+                    an_config_place(r->config, AN_SETTING(data)));
 }
 
 /* Metrics of classes belong to the state's hash where a run has them. */
@@ -395,7 +395,7 @@ static an_status check_restart(an_resume *r, an_trainer *t) {
             "%s: the columns, categories or classes of the data are not those that the model of %s was trained "
             "with, so its weights would mean something else. Use data with the same ones, or start a new run "
             "with --fresh",
-            an_config_place(r->config, "data"), r->path);
+            an_config_place(r->config, AN_SETTING(data)), r->path);
     AN_TRY_RETURN(an_load_check_base(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_optimizer(t, r->manifest, r->path));
     AN_TRY_RETURN(an_load_check_average(t, r->manifest, r->path));

@@ -102,8 +102,8 @@ static int leave_split(const cli_call *call, an_config *config, settings *s) {
     const char *by = "";
     an_config_string(config, AN_SETTING(data.split.by), &by);
     if (!strncmp(by, "group", 5) && an_config_is(config, AN_SETTING(data.train.inputs), "auto"))
-        return cli_misuse(call, "the run was split by group, so list its input columns: add --set "
-                                "data.train.inputs='[…]'");
+        return cli_misuse(call, "the run was split by group, so list its input columns: add "
+                                "--set data.train.inputs='[…]'");
     add(s, AN_SETTING(data.split), "");
     return CLI_DONE;
 }
@@ -181,8 +181,8 @@ static int check_encoding(const cli_checkpoint *from, const cli_training *t) {
     if (same) return CLI_DONE;
     return cli_fail(t->call,
                     "the columns, categories or classes of data.train are not those that %s was trained with, so its "
-                    "numbers would mean something else; give the training data as it was, with --set "
-                    "data.train.path=FILE",
+                    "numbers would mean something else; give the training data as it was, with "
+                    "--set data.train.path=FILE",
                     from->info.path);
 }
 
