@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
+/* AN_OPTIMIZER_ADAMW, AN_OPTIMIZER_ADAM, … from 0: anneal/optimizers.def says what each is. */
 typedef enum an_optimizer_type {
-    AN_OPTIMIZER_ADAMW = 0, /* decoupled weight decay; usually the right choice */
-    AN_OPTIMIZER_ADAM = 1,  /* weight decay is added to the gradient (L2) */
-    AN_OPTIMIZER_SGD = 2,   /* L2 weight decay; optional momentum */
-    AN_OPTIMIZER_LION = 3,  /* the sign of an average of gradients; decoupled weight decay; one moment */
+#define AN_OPTIMIZER(type, name) AN_OPTIMIZER_##type,
+#include "anneal/optimizers.def"
+#undef AN_OPTIMIZER
     AN_OPTIMIZER_LIMIT = 0x7fffffff
 } an_optimizer_type;
 

@@ -400,20 +400,21 @@ static an_status check_optimizer(an_config *c) {
 
 /* ---- schedule ---- */
 
-/* PyTorch would give sgd a momentum here, because its schedule asks for one. */
+/* PyTorch would give an optimizer like sgd a momentum here, because its schedule asks for one. */
 static an_status check_moved_momentum(an_config *c, const an_config_node *schedule) {
     const an_config_node *type = an_config_node_find(schedule, "type"),
                          *moves = an_config_node_find(schedule, "momentum");
     double momentum = 0;
     bool on = false;
-    if (!type || !moves || strcmp(type->text, "one_cycle") != 0 || !an_config_is(c, "optimizer.type", "sgd"))
+    if (!type || !moves || strcmp(type->text, "one_cycle") != 0 || !an_config_find(c, "optimizer.momentum"))
         return AN_OK;
     an_read_bool(moves->text, &on);
     an_read_real(text_of(c, "optimizer.momentum"), &momentum);
     if (!on || momentum > 0) return AN_OK;
     return an_config_warn(c, type->place,
-                          "one_cycle changes the momentum of sgd, but optimizer.momentum is 0 and stays 0; set "
-                          "optimizer.momentum, for example to 0.9, or set schedule.momentum to off");
+                          "one_cycle changes the momentum of %s, but optimizer.momentum is 0 and stays 0; set "
+                          "optimizer.momentum, for example to 0.9, or set schedule.momentum to off",
+                          text_of(c, "optimizer.type"));
 }
 
 static an_status check_schedule(an_config *c, const an_config_node *schedule) {

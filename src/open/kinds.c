@@ -15,20 +15,14 @@ static const an_kind *const layers[] = {
 #define AN_LAYER(name) &an_layer_kind_##name,
 #include "open/layers.def"
     NULL};
-static const an_kind *const optimizers[] = {
-#define AN_OPTIMIZER(name) &an_optimizer_kind_##name,
-#include "open/optimizers.def"
-    NULL};
 static const an_kind *const schedules[] = {
 #define AN_SCHEDULE(name) &an_schedule_kind_##name,
 #include "open/schedules.def"
     NULL};
 
 void an_context_add_kinds(an_context *ctx) {
-    static const an_kind *const *const lists[AN_KIND_SORTS] = {[AN_KINDS_DATA] = data,
-                                                               [AN_KINDS_MODEL] = models,
-                                                               [AN_KINDS_LAYER] = layers,
-                                                               [AN_KINDS_OPTIMIZER] = optimizers,
-                                                               [AN_KINDS_SCHEDULE] = schedules};
-    for (int sort = 0; sort < AN_KIND_SORTS; sort++) ctx->kinds[sort] = lists[sort];
+    static const an_kind *const *const lists[AN_KIND_SORTS] = {
+        [AN_KINDS_DATA] = data, [AN_KINDS_MODEL] = models, [AN_KINDS_LAYER] = layers, [AN_KINDS_SCHEDULE] = schedules};
+    for (int sort = 0; sort < AN_KIND_SORTS; sort++)
+        if (lists[sort]) ctx->kinds[sort] = lists[sort];
 }

@@ -1,4 +1,4 @@
-/* Kinds of layers, optimizers and schedules, and the lists of all kinds that a context has. */
+/* Kinds of layers and schedules, and the lists of kinds of this layer. */
 #ifndef AN_OPEN_KINDS_H
 #define AN_OPEN_KINDS_H
 
@@ -7,14 +7,11 @@
 #define AN_LAYER(name) extern const an_kind an_layer_kind_##name;
 #include "open/layers.def"
 #undef AN_LAYER
-#define AN_OPTIMIZER(name) extern const an_kind an_optimizer_kind_##name;
-#include "open/optimizers.def"
-#undef AN_OPTIMIZER
 #define AN_SCHEDULE(name) extern const an_kind an_schedule_kind_##name;
 #include "open/schedules.def"
 #undef AN_SCHEDULE
 
-/* Gives a new context its kinds. */
+/* Gives a new context these kinds; step/kinds.h has the others. */
 void an_context_add_kinds(an_context *ctx);
 
 #endif

@@ -19,12 +19,9 @@ static double or_default(double given, double otherwise) {
 
 /* ---- what it needs ---- */
 
-static bool is_sgd(const an_optimizer_record *record) {
-    return record == an_optimizer_builtin(AN_OPTIMIZER_SGD);
-}
-
 static int moments_of(const an_optimizer_record *record, const an_optimizer_options *options) {
-    return is_sgd(record) && options->momentum == 0 ? 0 : record->moments;
+    const an_optimizer_kind *kind = an_optimizer_kind_of(record, AN_ISA_BASE);
+    return kind && kind->moments ? kind->moments(options) : record->moments;
 }
 
 int an_optimizer_moments(const an_optimizer_options *options) {
@@ -55,6 +52,24 @@ static void resolve(an_optimizer_options *options, const an_optimizer_record *re
     options->name = record->name;
 }
 
+static an_status check_momentum(an_context *ctx, const an_optimizer_options *o, const an_optimizer_record *record) {
+    an_status status;
+    const an_optimizer_kind *kind = an_optimizer_kind_of(record, AN_ISA_BASE);
+    const bool has_momentum = kind && kind->has_momentum, has_dampening = kind && kind->has_dampening;
+    AN_CHECK(ctx, o->momentum >= 0 && __builtin_isfinite(o->momentum), AN_ERR_ARGUMENT,
+             "momentum is %g; it cannot be negative", o->momentum);
+    AN_CHECK(ctx, __builtin_isfinite(o->dampening), AN_ERR_ARGUMENT, "dampening is %g", o->dampening);
+    AN_CHECK(ctx, !o->nesterov || (has_dampening && o->momentum > 0 && o->dampening == 0), AN_ERR_ARGUMENT,
+             "nesterov needs sgd with momentum and without dampening");
+    AN_CHECK(ctx, has_momentum || (o->momentum == 0 && o->dampening == 0), AN_ERR_ARGUMENT,
+             "momentum and dampening are for sgd; %s has betas", record->name);
+    AN_CHECK(ctx, has_dampening || o->dampening == 0, AN_ERR_ARGUMENT, "dampening is for sgd; %s has none",
+             record->name);
+    return AN_OK;
+fail:
+    return status;
+}
+
 static an_status check(an_context *ctx, const an_optimizer_options *o, const an_optimizer_record *record,
                        const an_params *params) {
     an_status status;
@@ -65,13 +80,7 @@ static an_status check(an_context *ctx, const an_optimizer_options *o, const an_
              "epsilon is %g; it must be greater than 0, because otherwise a weight whose gradient was always 0 would "
              "become NaN",
              o->epsilon);
-    AN_CHECK(ctx, o->momentum >= 0 && __builtin_isfinite(o->momentum), AN_ERR_ARGUMENT,
-             "momentum is %g; it cannot be negative", o->momentum);
-    AN_CHECK(ctx, __builtin_isfinite(o->dampening), AN_ERR_ARGUMENT, "dampening is %g", o->dampening);
-    AN_CHECK(ctx, !o->nesterov || (is_sgd(record) && o->momentum > 0 && o->dampening == 0), AN_ERR_ARGUMENT,
-             "nesterov needs sgd with momentum and without dampening");
-    AN_CHECK(ctx, is_sgd(record) || (o->momentum == 0 && o->dampening == 0), AN_ERR_ARGUMENT,
-             "momentum and dampening are for sgd; %s has betas", record->name);
+    AN_TRY(check_momentum(ctx, o, record));
     const int moments = moments_of(record, o);
     AN_CHECK(ctx, params->has_gradients, AN_ERR_STATE,
              "the parameters were created without gradients, so they cannot be updated");
@@ -116,13 +125,6 @@ static an_status check_groups(an_context *ctx, const an_params *params, const an
         "these groups belong to another graph, or were created after the parameters: create the groups first");
 }
 
-static an_update_rule rule_of(const an_optimizer_record *record) {
-    if (record->update_f32) return AN_UPDATE_RECORD;
-    return is_sgd(record)                                      ? AN_UPDATE_SGD
-           : record == an_optimizer_builtin(AN_OPTIMIZER_ADAM) ? AN_UPDATE_ADAM
-                                                               : AN_UPDATE_ADAMW;
-}
-
 /* ---- its kernel ---- The call points into itself, so it stays where it is. */
 
 typedef struct {
@@ -150,7 +152,8 @@ static void make_update_call(const an_optimizer *o, const an_update_attributes *
 }
 
 static an_status choose_kernel(an_optimizer *o) {
-    const an_update_attributes attributes = {.rule = rule_of(o->record), .record = o->record};
+    const an_update_function f = an_optimizer_function(o->record, o->ctx->isa);
+    const an_update_attributes attributes = {.rule = f.rule, .record = f.record};
     const an_page_range pages = {0, o->params->sizes.trainable_elements / AN_PAGE};
     piece_call c;
     make_update_call(o, &attributes, &pages, true, &c);
@@ -309,9 +312,10 @@ fail:
 static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attributes *a) {
     const double clip = u->clip_norm > 0 ? u->clip_norm / (o->norm + norm_epsilon) : 1;
     const double momentum = or_default(u->beta_1, o->options.momentum);
+    const an_update_function f = an_optimizer_function(o->record, o->ctx->isa);
     *a = (an_update_attributes){
-        .rule = rule_of(o->record),
-        .record = an_optimizer_for_isa(o->record, o->ctx->isa),
+        .rule = f.rule,
+        .record = f.record,
         .update = o->updates + 1,
         .factor = (clip < 1 ? clip : 1) / u->scale,
         .clip_value = u->clip_value,

@@ -8,40 +8,65 @@
 #include "base/status.h"
 #include "base/text/nearest.h"
 #include "base/text/text.h"
-#include "kernels/update/update.h"
 
-/* By an_optimizer_type. The first three have kernels of their own (kernels/update/), which know
- * options that a record has not. */
-static const an_optimizer_record adamw = {
-    .name = "adamw", .version = 1, .moments = 2, .beta_1 = 0.9, .beta_2 = 0.999, .weight_decay = 0.01};
-static const an_optimizer_record adam = {.name = "adam", .version = 1, .moments = 2, .beta_1 = 0.9, .beta_2 = 0.999};
-static const an_optimizer_record sgd = {.name = "sgd", .version = 1, .moments = 1, .beta_1 = 0.9, .beta_2 = 0.999};
-/* … and by level of instructions, where their functions are compiled for each. */
-static const an_optimizer_record *const builtin[][AN_LEVELS] = {[AN_OPTIMIZER_ADAMW] = {&adamw},
-                                                                [AN_OPTIMIZER_ADAM] = {&adam},
-                                                                [AN_OPTIMIZER_SGD] = {&sgd},
-                                                                [AN_OPTIMIZER_LION] = AN_OPTIMIZER_LEVELS(lion)};
+/* By an_optimizer_type, and by level of instructions. */
+static const an_optimizer_kind *const builtin[][AN_LEVELS] = {
+#define AN_OPTIMIZER(type, name) AN_OPTIMIZER_LEVELS(name),
+#include "anneal/optimizers.def"
+#undef AN_OPTIMIZER
+};
 enum { BUILTIN = sizeof builtin / sizeof *builtin, MOST_MOMENTS = 2 };
+
+/* ---- the rule of records without one ---- */
+
+static an_optimizer_numbers numbers_of(const an_update_attributes *a, const an_update_run *run) {
+    return (an_optimizer_numbers){.update = a->update,
+                                  .rate = run->rate,
+                                  .weight_decay = run->weight_decay,
+                                  .beta_1 = a->beta_1,
+                                  .beta_2 = a->beta_2,
+                                  .epsilon = a->epsilon,
+                                  .correction_1 = a->correction_1,
+                                  .correction_2 = a->correction_2};
+}
+
+static void record_page_f32(const an_update_attributes *a, const an_update_run *run, float *g, float *w,
+                            float *const *moments) {
+    const an_optimizer_numbers numbers = numbers_of(a, run);
+    a->record->update_f32(a->record->user, &numbers, AN_PAGE, g, w, moments[0], moments[1]);
+}
+
+static void record_page_f64(const an_update_attributes *a, const an_update_run *run, double *g, double *w,
+                            double *const *moments) {
+    const an_optimizer_numbers numbers = numbers_of(a, run);
+    a->record->update_f64(a->record->user, &numbers, AN_PAGE, g, w, moments[0], moments[1]);
+}
+
+static const an_update_rule record_rule = {.page_f32 = record_page_f32, .page_f64 = record_page_f64};
 
 /* ---- asking ---- */
 
 /* All of them, one after the other; NULL behind the last. */
 static const an_optimizer_record *record_at(const an_context *ctx, int index) {
-    if (index < BUILTIN) return builtin[index][0];
+    if (index < BUILTIN) return &builtin[index][0]->record;
     const an_added *item = an_added_at(ctx, AN_ADDED_OPTIMIZER, index - BUILTIN);
     return item ? (const an_optimizer_record *)item->record : NULL;
 }
 
 const an_optimizer_record *an_optimizer_builtin(an_optimizer_type type) {
-    return (unsigned)type < BUILTIN ? builtin[type][0] : NULL;
+    return (unsigned)type < BUILTIN ? &builtin[type][0]->record : NULL;
 }
 
-const an_optimizer_record *an_optimizer_for_isa(const an_optimizer_record *record, an_isa isa) {
-    int index = 0, level = an_level_of(isa);
-    while (index < BUILTIN && builtin[index][0] != record) index++;
-    if (index == BUILTIN) return record;
-    while (level > 0 && !builtin[index][level]) level--;
-    return builtin[index][level];
+const an_optimizer_kind *an_optimizer_kind_of(const an_optimizer_record *record, an_isa isa) {
+    for (int i = 0; i < BUILTIN; i++)
+        if (&builtin[i][0]->record == record) return builtin[i][an_level_of(isa)];
+    return NULL;
+}
+
+an_update_function an_optimizer_function(const an_optimizer_record *record, an_isa isa) {
+    const an_optimizer_kind *kind = an_optimizer_kind_of(record, isa);
+    if (!kind) return (an_update_function){&record_rule, record};
+    return (an_update_function){kind->rule.page_f32 ? &kind->rule : &record_rule, &kind->record};
 }
 
 const an_optimizer_record *an_optimizer_record_find(const an_context *ctx, const char *name) {

@@ -239,7 +239,7 @@ static an_status apart_square_sums(const an_call *call) {
 
 static bool apart_update_applies(const an_call *call) {
     const an_update_attributes *attributes = call->attributes;
-    return attributes->rule == AN_UPDATE_ADAMW && call->src[0].dtype == AN_DTYPE_F32 && !call->dst[3].data;
+    return !strcmp(attributes->record->name, "adamw") && call->src[0].dtype == AN_DTYPE_F32 && !call->dst[3].data;
 }
 
 static an_status apart_update(const an_call *call) {

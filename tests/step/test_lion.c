@@ -2,7 +2,7 @@
 #include "anneal/experimental.h"
 #include "anneal/optimizer.h"
 #include "base/memory.h"
-#include "kernels/update/update.h"
+#include "step/optimizers/kind.h"
 #include "step/series.h"
 
 enum { STEPS = 100 };
@@ -153,7 +153,7 @@ static void test_any_cut(void **state) {
         }
         for (int at = 0; at < COUNT; at += cuts[cut]) {
             const int count = COUNT - at < cuts[cut] ? COUNT - at : cuts[cut];
-            an_optimizer_lion.update_f32(NULL, &n, count, g + at, w[cut] + at, m[cut] + at, NULL);
+            an_optimizer_kind_lion.record.update_f32(NULL, &n, count, g + at, w[cut] + at, m[cut] + at, NULL);
         }
         assert_memory_equal(w[cut], w[0], sizeof w[0]);
         assert_memory_equal(m[cut], m[0], sizeof m[0]);

@@ -35,11 +35,13 @@ static const an_update_run *find_run(const an_update_attributes *a, int64_t page
     return &a->runs[low];
 }
 
-static inline float square_root_f32(float x) {
-    return __builtin_sqrtf(x);
+static void run_rule_f32(const an_update_attributes *a, const an_update_run *run, float *g, float *w,
+                         float *const *moments) {
+    a->rule->page_f32(a, run, g, w, moments);
 }
-static inline double square_root_f64(double x) {
-    return __builtin_sqrt(x);
+static void run_rule_f64(const an_update_attributes *a, const an_update_run *run, double *g, double *w,
+                         double *const *moments) {
+    a->rule->page_f64(a, run, g, w, moments);
 }
 
 #define AN_TEMPLATE "kernels/update/template.h"

@@ -5,43 +5,38 @@
 
 #include "kernels/common/list.h"
 
-/* The first three are written out here, for speed; RECORD is the function of a record. */
-typedef enum an_update_rule { AN_UPDATE_ADAMW, AN_UPDATE_ADAM, AN_UPDATE_SGD, AN_UPDATE_RECORD } an_update_rule;
-
 /* Pages that share a rate and a decay. */
 typedef struct an_update_run {
     int64_t end; /* the page after the last; the run begins where the one before it ends */
     double rate, weight_decay;
 } an_update_run;
 
-typedef struct an_update_attributes {
-    an_update_rule rule;
-    const an_optimizer_record *record; /* whose functions RECORD calls */
+typedef struct an_update_attributes an_update_attributes;
+
+/* How the AN_PAGE weights of a page follow from their gradients, which are unscaled and clipped and may be overwritten.
+ * The optimizers are above this layer: step/optimizers/. Moments that one does without are NULL. */
+typedef struct an_update_rule {
+    void (*page_f32)(const an_update_attributes *a, const an_update_run *run, float *g, float *w,
+                     float *const *moments);
+    void (*page_f64)(const an_update_attributes *a, const an_update_run *run, double *g, double *w,
+                     double *const *moments);
+} an_update_rule;
+
+struct an_update_attributes {
+    const an_update_rule *rule;
+    const an_optimizer_record *record; /* of the optimizer; a device may know it by its name */
     int64_t update;                    /* its number, from 1 */
     double factor;                     /* on every gradient: unscaling and clipping */
     double clip_value;                 /* then every element is limited to ± this; 0: not */
     double beta_1, beta_2, epsilon;
     double correction_1, correction_2; /* 1 - beta^t */
-    double momentum, dampening;        /* of SGD */
+    double momentum, dampening;
     bool nesterov;
-    bool first; /* SGD's momentum starts as the gradient */
+    bool first; /* the first update: SGD's momentum starts as the gradient */
     const an_update_run *runs;
     int64_t run_count;
     int64_t begin; /* the page of the store that the tensors begin at, for the runs */
-} an_update_attributes;
-
-/* Optimizers that are records alone, once a level of instructions. */
-#if defined(__x86_64__)
-#define AN_DECLARE_OPTIMIZER(name) \
-    extern const an_optimizer_record an_optimizer_##name, an_optimizer_##name##_avx2, an_optimizer_##name##_avx512
-#define AN_OPTIMIZER_LEVELS(name) \
-    { &an_optimizer_##name, &an_optimizer_##name##_avx2, &an_optimizer_##name##_avx512 }
-#else
-#define AN_DECLARE_OPTIMIZER(name) extern const an_optimizer_record an_optimizer_##name
-#define AN_OPTIMIZER_LEVELS(name) \
-    { &an_optimizer_##name }
-#endif
-AN_DECLARE_OPTIMIZER(lion);
+};
 
 /* (gradients) → weights, moment 1, moment 2, copy of low precision; all but gradients are read and written where they
  * are, and those that a rule or a store does without are absent. One pass: every element is read and written once. */

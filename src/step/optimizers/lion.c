@@ -1,6 +1,5 @@
 /* lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023): every weight moves by the rate, in the
- * direction of a mean of gradients. Each weight has one moment. It is described by the same record as the optimizer of
- * a program, one for each level of instructions.
+ * direction of a mean of gradients. Each weight has one moment. Its functions are those of a program's record.
  *
  *     c = beta_1·m + (1 - beta_1)·g
  *     w = w - rate·(sign(c) + decay·w)      sign(0) = 0
@@ -8,7 +7,8 @@
  *
  * It has no decay by default, as in the authors' code. The paper takes a rate 3 to 10 times smaller than AdamW's, and a
  * decay as many times larger. */
-#include "kernels/update/update.h"
+#include "step/optimizers/kind.h"
+#include "step/optimizers/rows.h"
 
 #define DEFINE_UPDATE(name, real)                                                                      \
     static void name(void *user, const an_optimizer_numbers *n, int64_t count, const real *restrict g, \
@@ -27,10 +27,17 @@
 DEFINE_UPDATE(update_f32, float)
 DEFINE_UPDATE(update_f64, double)
 
-const an_optimizer_record AN_LEVELED(an_optimizer_lion) = {.name = "lion",
-                                                           .version = 1,
-                                                           .moments = 1,
-                                                           .beta_1 = 0.9,
-                                                           .beta_2 = 0.99,
-                                                           .update_f32 = update_f32,
-                                                           .update_f64 = update_f64};
+static const an_option options[] = {
+    OPTION_AT(20, "optimizer.betas", REALS, "[0.9, 0.99]", "", BELOW(0, 1), FIXED(UPDATE), DERIVED,
+              "of the direction and of the moment; as in its paper"),
+    OPTION_AT(
+        110, "optimizer.weight_decay", REAL, "0", "", FROM(0), FIXED(UPDATE), INTO(IN(an_group_options, weight_decay)),
+        "apart from the gradient; none, as in its authors' code. With a rate of a tenth of adamw's, ten times adamw's "
+        "decay is as strong"),
+    OPTIONS_END,
+};
+
+AN_OPTIMIZER_KIND(lion) = {
+    AN_OPTIMIZER_NAMED("lion", options, .version = 1, .moments = 1, .beta_1 = 0.9, .beta_2 = 0.99,
+                       .update_f32 = update_f32, .update_f64 = update_f64),
+};
