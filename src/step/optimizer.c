@@ -2,10 +2,12 @@
  * them. */
 #include "step/optimizer.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
+#include "base/option.h"
 #include "kernels/update/update.h"
 #include "step/optimizer_records.h"
 #include "step/structs.h"
@@ -52,20 +54,41 @@ static void resolve(an_optimizer_options *options, const an_optimizer_record *re
     options->name = record->name;
 }
 
-static an_status check_momentum(an_context *ctx, const an_optimizer_options *o, const an_optimizer_record *record) {
+/* Whether a row of its options goes to this member of an_optimizer_options. */
+static bool has_member(const an_kind *kind, size_t offset) {
+    for (const an_option *o = kind ? kind->options : NULL; o && o->path; o++)
+        for (const an_option_member *m = o->members; m && m->in; m++)
+            if (m->offset == offset && !strcmp(m->in, "an_optimizer_options")) return true;
+    return false;
+}
+
+/* Switches that other optimizers have. */
+static an_status check_switches(an_context *ctx, const an_optimizer_options *given, const an_kind *kind) {
+    for (const an_kind *const *other = ctx->kinds[AN_KINDS_OPTIMIZER]; other && *other; other++)
+        for (const an_option *o = (*other)->options; o && o->path; o++)
+            for (const an_option_member *m = o->members; m && m->in; m++) {
+                if (m->kind != AN_MEMBER_BOOL || strcmp(m->in, "an_optimizer_options") != 0) continue;
+                if (!*(const bool *)((const char *)given + m->offset) || has_member(kind, m->offset)) continue;
+                return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s is for %s; %s does not have it", strrchr(o->path, '.') + 1,
+                                (*other)->name, given->name);
+            }
+    return AN_OK;
+}
+
+static an_status check_own(an_context *ctx, const an_optimizer_options *o, const an_optimizer_record *record) {
     an_status status;
-    const an_optimizer_kind *kind = an_optimizer_kind_of(record, AN_ISA_BASE);
-    const bool has_momentum = kind && kind->has_momentum, has_dampening = kind && kind->has_dampening;
+    const an_optimizer_kind *built_in = an_optimizer_kind_of(record, AN_ISA_BASE);
+    const an_kind *kind = built_in ? &built_in->kind : NULL;
     AN_CHECK(ctx, o->momentum >= 0 && __builtin_isfinite(o->momentum), AN_ERR_ARGUMENT,
              "momentum is %g; it cannot be negative", o->momentum);
     AN_CHECK(ctx, __builtin_isfinite(o->dampening), AN_ERR_ARGUMENT, "dampening is %g", o->dampening);
-    AN_CHECK(ctx, !o->nesterov || (has_dampening && o->momentum > 0 && o->dampening == 0), AN_ERR_ARGUMENT,
-             "nesterov needs sgd with momentum and without dampening");
+    const bool has_momentum = has_member(kind, offsetof(an_optimizer_options, momentum));
     AN_CHECK(ctx, has_momentum || (o->momentum == 0 && o->dampening == 0), AN_ERR_ARGUMENT,
              "momentum and dampening are for sgd; %s has betas", record->name);
-    AN_CHECK(ctx, has_dampening || o->dampening == 0, AN_ERR_ARGUMENT, "dampening is for sgd; %s has none",
-             record->name);
-    return AN_OK;
+    AN_CHECK(ctx, o->dampening == 0 || has_member(kind, offsetof(an_optimizer_options, dampening)), AN_ERR_ARGUMENT,
+             "dampening is for sgd; %s does not have it", record->name);
+    AN_TRY(check_switches(ctx, o, kind));
+    return built_in && built_in->check ? built_in->check(ctx, o) : AN_OK;
 fail:
     return status;
 }
@@ -80,7 +103,7 @@ static an_status check(an_context *ctx, const an_optimizer_options *o, const an_
              "epsilon is %g; it must be greater than 0, because otherwise a weight whose gradient was always 0 would "
              "become NaN",
              o->epsilon);
-    AN_TRY(check_momentum(ctx, o, record));
+    AN_TRY(check_own(ctx, o, record));
     const int moments = moments_of(record, o);
     AN_CHECK(ctx, params->has_gradients, AN_ERR_STATE,
              "the parameters were created without gradients, so they cannot be updated");
@@ -153,7 +176,7 @@ static void make_update_call(const an_optimizer *o, const an_update_attributes *
 
 static an_status choose_kernel(an_optimizer *o) {
     const an_update_function f = an_optimizer_function(o->record, o->ctx->isa);
-    const an_update_attributes attributes = {.rule = f.rule, .record = f.record};
+    const an_update_attributes attributes = {.rule = f.rule, .record = f.record, .options = &o->options};
     const an_page_range pages = {0, o->params->sizes.trainable_elements / AN_PAGE};
     piece_call c;
     make_update_call(o, &attributes, &pages, true, &c);
@@ -324,7 +347,7 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
         .epsilon = o->options.epsilon,
         .momentum = o->options.momentum > 0 ? momentum : 0,
         .dampening = o->options.dampening,
-        .nesterov = o->options.nesterov,
+        .options = &o->options,
         .first = o->updates == 0,
         .runs = o->runs,
         .run_count = o->run_count,

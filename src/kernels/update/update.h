@@ -3,6 +3,7 @@
 #ifndef AN_KERNELS_UPDATE_UPDATE_H
 #define AN_KERNELS_UPDATE_UPDATE_H
 
+#include "anneal/optimizer.h"
 #include "kernels/common/list.h"
 
 /* Pages that share a rate and a decay. */
@@ -31,8 +32,8 @@ struct an_update_attributes {
     double beta_1, beta_2, epsilon;
     double correction_1, correction_2; /* 1 - beta^t */
     double momentum, dampening;
-    bool nesterov;
-    bool first; /* the first update: SGD's momentum starts as the gradient */
+    const an_optimizer_options *options; /* for what is not above */
+    bool first;                          /* the first update: SGD's momentum starts as the gradient */
     const an_update_run *runs;
     int64_t run_count;
     int64_t begin; /* the page of the store that the tensors begin at, for the runs */

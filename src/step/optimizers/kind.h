@@ -14,8 +14,8 @@ typedef struct an_optimizer_kind {
     an_kind kind;               /* the name, and options of the config */
     an_optimizer_record record; /* as a program's; without functions if there is a rule */
     an_update_rule rule;        /* for formulas that need more than those functions get; {0}: none */
-    bool has_momentum;          /* obeys momentum, and keeps nothing of it if it is 0 */
-    bool has_dampening;         /* … and dampening and nesterov */
+    /* Refuses options that do not go together; NULL: all do. What no row of its options names is refused without it. */
+    an_status (*check)(an_context *ctx, const an_optimizer_options *options);
     /* How many moments it keeps with these options; NULL: as many as the record says. */
     int (*moments)(const an_optimizer_options *options);
 } an_optimizer_kind;

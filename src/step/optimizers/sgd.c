@@ -1,4 +1,5 @@
 /* sgd, as PyTorch's SGD: momentum starts as the first gradient. */
+#include "base/status.h"
 #include "step/optimizers/kind.h"
 #include "step/optimizers/rows.h"
 
@@ -13,9 +14,9 @@
             for (int i = 0; i < AN_PAGE; i++) m[i] = g[i];                                                        \
         else if (m)                                                                                               \
             for (int i = 0; i < AN_PAGE; i++) m[i] = momentum * m[i] + undamped * g[i];                           \
-        if (m && a->nesterov)                                                                                     \
+        if (m && a->options->nesterov)                                                                            \
             for (int i = 0; i < AN_PAGE; i++) g[i] = g[i] + momentum * m[i];                                      \
-        const real *direction = m && !a->nesterov ? m : g;                                                        \
+        const real *direction = m && !a->options->nesterov ? m : g;                                               \
         for (int i = 0; i < AN_PAGE; i++) w[i] = w[i] - rate * direction[i];                                      \
     }
 DEFINE_PAGE(page_f32, float)
@@ -23,6 +24,11 @@ DEFINE_PAGE(page_f64, double)
 
 static int moments_of(const an_optimizer_options *o) {
     return o->momentum != 0;
+}
+
+static an_status check(an_context *ctx, const an_optimizer_options *o) {
+    if (!o->nesterov || (o->momentum > 0 && o->dampening == 0)) return AN_OK;
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "nesterov needs sgd with momentum and without dampening");
 }
 
 static const an_option options[] = {
@@ -38,7 +44,6 @@ static const an_option options[] = {
 AN_OPTIMIZER_KIND(sgd) = {
     AN_OPTIMIZER_NAMED("sgd", options, .version = 1, .moments = 1, .beta_1 = 0.9, .beta_2 = 0.999),
     .rule = {.page_f32 = page_f32, .page_f64 = page_f64},
-    .has_momentum = true,
-    .has_dampening = true,
+    .check = check,
     .moments = moments_of,
 };
