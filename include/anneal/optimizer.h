@@ -183,22 +183,12 @@ AN_API void an_optimizer_set_updates(an_optimizer *optimizer, int64_t updates);
 
 typedef struct an_schedule an_schedule;
 
-/* How the factor on the peak learning rate changes after the warm-up. */
+/* How the factor on the peak learning rate changes after the warm-up: AN_SCHEDULE_CONSTANT, AN_SCHEDULE_LINEAR, … from
+ * 0. anneal/schedules.def says what each is. */
 typedef enum an_schedule_type {
-    AN_SCHEDULE_CONSTANT = 0,
-    AN_SCHEDULE_LINEAR = 1,          /* from 1 to min_ratio; common for fine-tuning */
-    AN_SCHEDULE_COSINE = 2,          /* half a cosine wave from 1 to min_ratio; common for training from scratch */
-    AN_SCHEDULE_COSINE_RESTARTS = 3, /* cosine waves of period, period·period_growth, … steps */
-    AN_SCHEDULE_ONE_CYCLE = 4, /* up to 1 and down again, momentum the other way; for few epochs of a small model */
-    /* sqrt(warmup ÷ step), 10,000 steps if there is no warm-up; for runs without a known end */
-    AN_SCHEDULE_INVERSE_SQRT = 5,
-    AN_SCHEDULE_WSD = 6,         /* 1, then down to min_ratio in the last decay_steps; for runs that may be extended */
-    AN_SCHEDULE_STEP = 7,        /* times gamma after every period */
-    AN_SCHEDULE_EXPONENTIAL = 8, /* times gamma after every step */
-    AN_SCHEDULE_POLYNOMIAL = 9,  /* (1 - t/T)^power, down to min_ratio */
-    AN_SCHEDULE_POINTS = 10,     /* linear between points */
-    AN_SCHEDULE_SEQUENCE = 11,   /* several schedules, one after another */
-    AN_SCHEDULE_CUSTOM = 12,     /* a function of the caller's */
+#define AN_SCHEDULE(type, name) AN_SCHEDULE_##type,
+#include "anneal/schedules.def"
+#undef AN_SCHEDULE
     AN_SCHEDULE_LIMIT = 0x7fffffff
 } an_schedule_type;
 

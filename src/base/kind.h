@@ -1,8 +1,8 @@
 /* Kinds: what a config chooses by the key `type` of a table, such as a type of data or of model. A kind is a record
  * with a name and its own options, and a line in a .def table. A layer that needs more of it puts the record first in
  * one of its own, with functions. A context has a list of each sort (open/kinds.c,
- * step/kinds.c), so that the config, which is below
- * those layers, knows names and options. docs/howto/add-a-kind.md shows how to write one. */
+ * step/kinds.c), so that the config, which is below those layers, knows names and options. docs/howto/add-a-kind.md
+ * shows how to write one. */
 #ifndef AN_BASE_KIND_H
 #define AN_BASE_KIND_H
 
@@ -28,7 +28,8 @@ enum {
     AN_KIND_UNNAMED = 2,     /* it stands for kinds that a program adds to the context, by their names */
     AN_KIND_ENDLESS = 4,     /* data without an end, so without epochs */
     AN_KIND_TABLE = 8,       /* data with named columns, in which cells may be empty */
-    AN_KIND_MIXTURE = 16     /* data that consists of other data, which may have any of these */
+    AN_KIND_MIXTURE = 16,    /* data that consists of other data, which may have any of these */
+    AN_KIND_OF_CALLS = 32    /* programs choose it by calls, and no config does */
 };
 
 typedef struct an_kind {

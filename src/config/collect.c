@@ -56,22 +56,42 @@ static an_status add_word(const collection *c, const char **words, const char *w
     return AN_OK;
 }
 
-/* The names of kinds, as the words of the option that chooses one. */
-static an_status name_kinds(const collection *c, an_option *option) {
-    an_context *ctx = c->ctx;
-    const char *unsupported = "";
-    for (const an_kind *const *k = ctx->kinds[option->names]; k && *k; k++) {
-        if (!((*k)->flags & AN_KIND_UNNAMED)) AN_TRY_RETURN(add_word(c, &option->words, (*k)->name));
-        if ((*k)->flags & AN_KIND_UNSUPPORTED) AN_TRY_RETURN(add_word(c, &unsupported, (*k)->name));
-    }
-    if (*unsupported) option->unsupported = unsupported;
-    return AN_OK;
-}
-
 static int count_members(const an_option_member *members) {
     int count = 0;
     while (members && members[count].in) count++;
     return count;
+}
+
+/* Gives a word the number of its kind, as there are kinds between that have no word. */
+static an_status number_words(const collection *c, an_option *option, const int *numbers) {
+    an_context *ctx = c->ctx;
+    an_option_member *members;
+    const int count = count_members(option->members);
+    AN_TRY_RETURN(an_arena_alloc(c->arena, (void **)&members, (size_t)count + 1, sizeof *members));
+    for (int i = 0; i < count; i++) {
+        members[i] = option->members[i];
+        if (!members[i].values) members[i].values = numbers;
+    }
+    option->members = members;
+    return AN_OK;
+}
+
+/* The names of kinds, as the words of the option that chooses one. */
+static an_status name_kinds(const collection *c, an_option *option) {
+    an_context *ctx = c->ctx;
+    const char *unsupported = "";
+    int *numbers, words = 0, count = 0;
+    while (ctx->kinds[option->names] && ctx->kinds[option->names][count]) count++;
+    AN_TRY_RETURN(an_arena_alloc(c->arena, (void **)&numbers, (size_t)count + 1, sizeof *numbers));
+    for (int i = 0; i < count; i++) {
+        const an_kind *kind = ctx->kinds[option->names][i];
+        if (kind->flags & (AN_KIND_UNNAMED | AN_KIND_OF_CALLS)) continue;
+        AN_TRY_RETURN(add_word(c, &option->words, kind->name));
+        if (kind->flags & AN_KIND_UNSUPPORTED) AN_TRY_RETURN(add_word(c, &unsupported, kind->name));
+        numbers[words++] = i;
+    }
+    if (*unsupported) option->unsupported = unsupported;
+    return number_words(c, option, numbers);
 }
 
 static bool has_struct(const an_option *option, const char *in) {

@@ -15,14 +15,10 @@ static const an_kind *const layers[] = {
 #define AN_LAYER(name) &an_layer_kind_##name,
 #include "open/layers.def"
     NULL};
-static const an_kind *const schedules[] = {
-#define AN_SCHEDULE(name) &an_schedule_kind_##name,
-#include "open/schedules.def"
-    NULL};
 
 void an_context_add_kinds(an_context *ctx) {
     static const an_kind *const *const lists[AN_KIND_SORTS] = {
-        [AN_KINDS_DATA] = data, [AN_KINDS_MODEL] = models, [AN_KINDS_LAYER] = layers, [AN_KINDS_SCHEDULE] = schedules};
+        [AN_KINDS_DATA] = data, [AN_KINDS_MODEL] = models, [AN_KINDS_LAYER] = layers};
     for (int sort = 0; sort < AN_KIND_SORTS; sort++)
         if (lists[sort]) ctx->kinds[sort] = lists[sort];
 }

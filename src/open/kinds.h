@@ -1,4 +1,4 @@
-/* Kinds of layers and schedules, and the lists of kinds of this layer. */
+/* Kinds of layers, and the lists of kinds of this layer. */
 #ifndef AN_OPEN_KINDS_H
 #define AN_OPEN_KINDS_H
 
@@ -7,9 +7,6 @@
 #define AN_LAYER(name) extern const an_kind an_layer_kind_##name;
 #include "open/layers.def"
 #undef AN_LAYER
-#define AN_SCHEDULE(name) extern const an_kind an_schedule_kind_##name;
-#include "open/schedules.def"
-#undef AN_SCHEDULE
 
 /* Gives a new context these kinds; step/kinds.h has the others. */
 void an_context_add_kinds(an_context *ctx);

@@ -2,6 +2,7 @@
 
 #include "step/optimizers/kind.h"
 #include "step/optimizers/rows.h"
+#include "step/schedules/kind.h"
 
 /* An optimizer that a program has added to the context. */
 static const an_option own_options[] = {
@@ -22,6 +23,13 @@ static const an_kind *const optimizers[] = {
 #undef AN_OPTIMIZER
     &own_optimizer, NULL};
 
+static const an_kind *const schedules[] = {
+#define AN_SCHEDULE(type, name) &an_schedule_kind_##name.kind,
+#include "anneal/schedules.def"
+#undef AN_SCHEDULE
+    NULL};
+
 void an_context_add_step_kinds(an_context *ctx) {
     ctx->kinds[AN_KINDS_OPTIMIZER] = optimizers;
+    ctx->kinds[AN_KINDS_SCHEDULE] = schedules;
 }

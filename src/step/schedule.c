@@ -1,247 +1,30 @@
-/* Learning-rate schedules: the factor on the peak rate, a pure function of the step. Step t counts from 0; u is t
- * without the warm-up, and length the steps that are left after it. */
+/* Learning-rate schedules: the factor on the peak rate, a pure function of the step. Here is what all have in common: a
+ * warm-up, parts one after another, steps at which the rate is held. Their formulas are in schedules/. */
 #include "step/schedule.h"
 
 #include <string.h>
 
-#include "base/elementary/elementary.h"
 #include "base/guard.h"
+#include "step/schedules/keep.h"
+#include "step/schedules/kind.h"
 #include "step/structs.h"
 
-static const double pi = 3.14159265358979323846;
-
-/* As PyTorch's OneCycleLR, and transformers' inverse_sqrt without a warm-up. */
-static const double least_momentum = 0.85, most_momentum = 0.95;
-enum { DEFAULT_TIMESCALE = 10000 };
-
-/* ---- the shapes ---- */
-
-/* Where u stands on the way from 0 to 1; a run that goes on stays at the end. */
-static double progress(int64_t u, int64_t length) {
-    return length <= 0 || u >= length ? 1 : (double)u / (double)length;
-}
-
-static double above(double least, double share) {
-    return least + (1 - least) * share;
-}
-
-static double half_cosine(double p) {
-    return (1 + an_cos_f64(pi * p)) / 2;
-}
-
-static double constant(const an_schedule *s, int64_t u, int64_t length) {
-    (void)s, (void)u, (void)length;
-    return 1;
-}
-
-static double linear(const an_schedule *s, int64_t u, int64_t length) {
-    return above(s->options.min_ratio, 1 - progress(u, length));
-}
-
-static double cosine(const an_schedule *s, int64_t u, int64_t length) {
-    const double share = half_cosine(progress(u, length));
-    if (!s->options.clamp) return above(s->options.min_ratio, share);
-    return share > s->options.min_ratio ? share : s->options.min_ratio;
-}
-
-/* Which period a step is in, as long as their borders are given; *u then counts from its beginning. */
-static int period_at(const an_schedule *s, int64_t *u) {
-    const int64_t *borders = s->options.borders;
-    int low = 0, high = s->options.border_count; /* so many borders are at or before u */
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (borders[middle] <= *u)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low > 0) *u -= borders[low - 1];
-    return low;
-}
-
-/* Periods of T_0, T_0·T_mult, T_0·T_mult², …: at most 63 of them if they grow. */
-static double cosine_restarts(const an_schedule *s, int64_t u, int64_t length) {
-    const int64_t growth = s->options.period_growth;
-    const int index = period_at(s, &u);
-    int64_t period = s->options.period;
-    (void)length;
-    if (index < s->options.border_count)
-        period = s->options.borders[index] - (index ? s->options.borders[index - 1] : 0);
-    if (growth == 1) u %= period;
-    while (u >= period) {
-        u -= period;
-        if (!an_multiply_i64(period, growth, &period)) period = INT64_MAX; /* no run reaches its end */
-    }
-    return above(s->options.min_ratio, half_cosine((double)u / (double)period));
-}
-
-static double inverse_sqrt(const an_schedule *s, int64_t u, int64_t length) {
-    const double scale = s->options.warmup > 0 ? (double)s->options.warmup : DEFAULT_TIMESCALE;
-    (void)length;
-    return 1 / __builtin_sqrt(((double)u + scale) / scale);
-}
-
-static double wsd(const an_schedule *s, int64_t u, int64_t length) {
-    const int64_t stable = length - s->options.decay_steps;
-    return u < stable ? 1 : above(s->options.min_ratio, 1 - progress(u - stable, s->options.decay_steps));
-}
-
-static double step(const an_schedule *s, int64_t u, int64_t length) {
-    (void)length;
-    const int index = period_at(s, &u);
-    const int64_t periods = index < s->options.border_count ? index : index + u / s->options.period;
-    return an_pow_f64(s->options.gamma, (double)periods);
-}
-
-static double exponential(const an_schedule *s, int64_t u, int64_t length) {
-    (void)length;
-    return an_pow_f64(s->options.gamma, (double)u);
-}
-
-static double polynomial(const an_schedule *s, int64_t u, int64_t length) {
-    return above(s->options.min_ratio, an_pow_f64(1 - progress(u, length), s->options.power));
-}
-
-/* Linear between points, constant before the first and after the last. */
-static double points(const an_schedule *s, int64_t u, int64_t length) {
-    const int64_t *at = s->options.point_steps;
-    const double *factors = s->options.point_factors;
-    int next = 0;
-    (void)length;
-    while (next < s->options.point_count && at[next] <= u) next++;
-    if (next == 0) return factors[0];
-    if (next == s->options.point_count) return factors[next - 1];
-    const double p = (double)(u - at[next - 1]) / (double)(at[next] - at[next - 1]);
-    return factors[next - 1] + (factors[next] - factors[next - 1]) * p;
-}
-
-static double custom(const an_schedule *s, int64_t u, int64_t length) {
-    (void)length;
-    return s->options.custom(s->options.custom_user, u);
-}
-
-/* Parts one after another, each with steps of its own. */
-static int part_at(const an_schedule *s, int64_t u) {
-    int part = 0;
-    while (part + 1 < s->options.part_count && s->options.milestones[part] <= u) part++;
-    return part;
-}
-
-static double factor_at(const an_schedule *s, int64_t t);
-
-static double sequence(const an_schedule *s, int64_t u, int64_t length) {
-    const int part = part_at(s, u);
-    const int64_t begin = part > 0 ? s->options.milestones[part - 1] : 0;
-    (void)length;
-    return factor_at(s->parts[part], u - begin);
-}
-
-/* ---- one cycle ---- */
-
-typedef struct {
-    double end, from, to; /* steps where the phase ends, factors on the peak rate */
-    double momentum_from, momentum_to;
-} phase;
-
-enum { MOST_PHASES = 3 };
-
-/* As PyTorch's: the ends of phases are fractions of steps. */
-static int one_cycle_phases(const an_schedule *s, int64_t length, phase *phases) {
-    const an_schedule_options *o = &s->options;
-    const double part = o->pct_start, total = (double)length;
-    const double first = 1 / o->div_factor, last = first / o->final_div_factor;
-    phases[0] = (phase){part * total - 1, first, 1, most_momentum, least_momentum};
-    if (!o->three_phase) {
-        phases[1] = (phase){total - 1, 1, last, least_momentum, most_momentum};
-        return 2;
-    }
-    phases[1] = (phase){2 * part * total - 2, 1, first, least_momentum, most_momentum};
-    phases[2] = (phase){total - 1, first, last, most_momentum, most_momentum};
-    return MOST_PHASES;
-}
-
-static double between(const an_schedule *s, double from, double to, double p) {
-    return s->options.linear ? (to - from) * p + from : to + (from - to) / 2 * (an_cos_f64(pi * p) + 1);
-}
-
-static double one_cycle_at(const an_schedule *s, int64_t u, int64_t length, bool momentum) {
-    phase phases[MOST_PHASES];
-    const int count = one_cycle_phases(s, length, phases);
-    const double at = (double)(u < length ? u : length - 1);
-    double begin = 0;
-    int i = 0;
-    while (i + 1 < count && at > phases[i].end) begin = phases[i++].end;
-    const double p = phases[i].end > begin ? (at - begin) / (phases[i].end - begin) : 1;
-    return momentum ? between(s, phases[i].momentum_from, phases[i].momentum_to, p)
-                    : between(s, phases[i].from, phases[i].to, p);
-}
-
-static double one_cycle(const an_schedule *s, int64_t u, int64_t length) {
-    return one_cycle_at(s, u, length, false);
-}
-
-/* ---- the table ---- */
-
-typedef struct {
-    const char *name;
-    double (*factor)(const an_schedule *s, int64_t u, int64_t length);
-    bool needs_steps, needs_period, needs_gamma;
-} shape;
-
-static const shape shapes[] = {
-    [AN_SCHEDULE_CONSTANT] = {"constant", constant, false, false, false},
-    [AN_SCHEDULE_LINEAR] = {"linear", linear, true, false, false},
-    [AN_SCHEDULE_COSINE] = {"cosine", cosine, true, false, false},
-    [AN_SCHEDULE_COSINE_RESTARTS] = {"cosine_restarts", cosine_restarts, false, true, false},
-    [AN_SCHEDULE_ONE_CYCLE] = {"one_cycle", one_cycle, true, false, false},
-    [AN_SCHEDULE_INVERSE_SQRT] = {"inverse_sqrt", inverse_sqrt, false, false, false},
-    [AN_SCHEDULE_WSD] = {"wsd", wsd, true, false, false},
-    [AN_SCHEDULE_STEP] = {"step", step, false, true, true},
-    [AN_SCHEDULE_EXPONENTIAL] = {"exponential", exponential, false, false, true},
-    [AN_SCHEDULE_POLYNOMIAL] = {"polynomial", polynomial, true, false, false},
-    [AN_SCHEDULE_POINTS] = {"points", points, false, false, false},
-    [AN_SCHEDULE_SEQUENCE] = {"sequence", sequence, true, false, false},
-    [AN_SCHEDULE_CUSTOM] = {"custom", custom, false, false, false},
+/* By an_schedule_type. */
+static const an_schedule_kind *const kinds[] = {
+#define AN_SCHEDULE(type, name) &an_schedule_kind_##name,
+#include "anneal/schedules.def"
+#undef AN_SCHEDULE
 };
-enum { SHAPES = sizeof shapes / sizeof *shapes };
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 const char *an_schedule_type_name(an_schedule_type type) {
-    return (unsigned)type < SHAPES ? shapes[type].name : "";
+    return (unsigned)type < KINDS ? kinds[type]->kind.name : "";
 }
 
 /* ---- making one ---- */
 
 static bool is_factor(double number) {
     return number >= 0 && __builtin_isfinite(number);
-}
-
-static an_status check_points(an_context *ctx, const an_schedule_options *o) {
-    an_status status;
-    AN_CHECK(ctx, o->point_count > 0 && o->point_steps && o->point_factors, AN_ERR_ARGUMENT,
-             "a schedule of type points needs at least one point");
-    for (int i = 0; i < o->point_count; i++) {
-        AN_CHECK(ctx, o->point_steps[i] >= 0 && (i == 0 || o->point_steps[i] > o->point_steps[i - 1]), AN_ERR_ARGUMENT,
-                 "point %d of the schedule is at step %lld, but each point must be later than the one before", i,
-                 (long long)o->point_steps[i]);
-        AN_CHECK(ctx, is_factor(o->point_factors[i]), AN_ERR_ARGUMENT,
-                 "point %d of the schedule has the factor %g; factors cannot be negative", i, o->point_factors[i]);
-    }
-    return AN_OK;
-fail:
-    return status;
-}
-
-static an_status check_sequence(an_context *ctx, const an_schedule_options *o) {
-    an_status status;
-    AN_CHECK(ctx, o->part_count > 0 && o->parts && (o->part_count == 1 || o->milestones), AN_ERR_ARGUMENT,
-             "a sequence of schedules needs parts, and one milestone fewer than parts");
-    for (int i = 0; i + 1 < o->part_count; i++)
-        AN_CHECK(ctx, o->milestones[i] > (i ? o->milestones[i - 1] : 0), AN_ERR_ARGUMENT,
-                 "milestone %d of the schedule is step %lld, but each milestone must be later than the one before", i,
-                 (long long)o->milestones[i]);
-    return AN_OK;
-fail:
-    return status;
 }
 
 static an_status check_borders(an_context *ctx, const an_schedule_options *o) {
@@ -274,23 +57,21 @@ fail:
 
 static an_status check(an_context *ctx, const an_schedule_options *o) {
     an_status status;
-    AN_CHECK(ctx, (unsigned)o->type < SHAPES, AN_ERR_ARGUMENT, "type is %d, which is not a value of an_schedule_type",
+    AN_CHECK(ctx, (unsigned)o->type < KINDS, AN_ERR_ARGUMENT, "type is %d, which is not a value of an_schedule_type",
              (int)o->type);
-    const char *name = shapes[o->type].name;
-    AN_CHECK(ctx, o->steps > 0 || (o->steps == 0 && !shapes[o->type].needs_steps), AN_ERR_ARGUMENT,
+    const an_schedule_kind *kind = kinds[o->type];
+    const char *name = kind->kind.name;
+    AN_CHECK(ctx, o->steps > 0 || (o->steps == 0 && !kind->needs_steps), AN_ERR_ARGUMENT,
              "the schedule '%s' needs the number of steps of the run", name);
     AN_CHECK(ctx, o->warmup >= 0, AN_ERR_ARGUMENT, "the warm-up has %lld steps", (long long)o->warmup);
     AN_CHECK(ctx, an_is_auto(o->start_factor) || (o->start_factor >= 0 && o->start_factor <= 1), AN_ERR_ARGUMENT,
              "start_factor is %g; it is the first rate as a fraction of the peak, from 0 to 1", o->start_factor);
     AN_CHECK(ctx, o->min_ratio >= 0 && o->min_ratio <= 1, AN_ERR_ARGUMENT,
              "min_ratio is %g; the last learning rate as a share of the peak must be 0 to 1", o->min_ratio);
-    AN_CHECK(ctx, !shapes[o->type].needs_period || o->period > 0, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, !kind->needs_period || o->period > 0, AN_ERR_ARGUMENT,
              "the schedule '%s' needs a period of at least one step", name);
-    AN_CHECK(ctx, !shapes[o->type].needs_gamma || (o->gamma > 0 && is_factor(o->gamma)), AN_ERR_ARGUMENT,
-             "the schedule '%s' needs gamma, the factor from one %s to the next", name,
-             o->type == AN_SCHEDULE_STEP ? "period" : "step");
-    AN_CHECK(ctx, o->type != AN_SCHEDULE_WSD || o->decay_steps > 0, AN_ERR_ARGUMENT,
-             "the schedule 'wsd' needs the number of steps of its decay");
+    AN_CHECK(ctx, !kind->gamma_per || (o->gamma > 0 && is_factor(o->gamma)), AN_ERR_ARGUMENT,
+             "the schedule '%s' needs gamma, the factor from one %s to the next", name, kind->gamma_per);
     AN_CHECK(ctx, o->pct_start > 0 && o->pct_start < 1, AN_ERR_ARGUMENT,
              "pct_start is %g; it is the fraction of the run in which the rate rises, above 0 and below 1",
              o->pct_start);
@@ -302,24 +83,15 @@ static an_status check(an_context *ctx, const an_schedule_options *o) {
     AN_CHECK(ctx, o->power > 0 && is_factor(o->power), AN_ERR_ARGUMENT, "power is %g; it must be above 0", o->power);
     AN_CHECK(ctx, o->period_growth > 0, AN_ERR_ARGUMENT, "period_growth is %lld; it must be 1 or more",
              (long long)o->period_growth);
-    AN_CHECK(ctx, o->type != AN_SCHEDULE_CUSTOM || o->custom, AN_ERR_ARGUMENT, "the schedule 'custom' has no function");
     AN_TRY(check_holds(ctx, o));
     AN_TRY(check_borders(ctx, o));
-    if (o->type == AN_SCHEDULE_POINTS) return check_points(ctx, o);
-    if (o->type == AN_SCHEDULE_SEQUENCE) return check_sequence(ctx, o);
-    return AN_OK;
+    return kind->check ? kind->check(ctx, o) : AN_OK;
 fail:
     return status;
 }
 
-static an_status keep(an_schedule *s, const void **kept, const void *given, size_t count, size_t element) {
-    an_context *ctx = s->ctx;
-    void *copy = NULL;
-    if (count == 0) return AN_OK;
-    AN_TRY_RETURN(an_arena_alloc(&s->arena, &copy, count, element));
-    memcpy(copy, given, count * element);
-    *kept = copy;
-    return AN_OK;
+static bool has_parts(const an_schedule_options *o) {
+    return !kinds[o->type]->factor;
 }
 
 static an_status make_parts(an_schedule *s, const an_schedule_options *o) {
@@ -345,19 +117,14 @@ static an_status keep_options(an_schedule *s, const an_schedule_options *o) {
     s->options.parts = NULL;
     s->options.holds = NULL;
     s->options.borders = NULL;
-    AN_TRY_RETURN(keep(s, (const void **)&s->options.borders, o->borders, (size_t)o->border_count, sizeof *o->borders));
-    AN_TRY_RETURN(keep(s, (const void **)&s->options.holds, o->holds, (size_t)o->hold_count, sizeof *o->holds));
+    AN_TRY_RETURN(an_schedule_keep(&s->arena, (const void **)&s->options.borders, o->borders, (size_t)o->border_count,
+                                   sizeof *o->borders));
+    AN_TRY_RETURN(an_schedule_keep(&s->arena, (const void **)&s->options.holds, o->holds, (size_t)o->hold_count,
+                                   sizeof *o->holds));
     if (o->custom_name)
         AN_TRY_RETURN(an_arena_string(&s->arena, &s->options.custom_name, o->custom_name, strlen(o->custom_name)));
-    if (o->type == AN_SCHEDULE_POINTS) {
-        const size_t count = (size_t)o->point_count;
-        AN_TRY_RETURN(keep(s, (const void **)&s->options.point_steps, o->point_steps, count, sizeof(int64_t)));
-        return keep(s, (const void **)&s->options.point_factors, o->point_factors, count, sizeof(double));
-    }
-    if (o->type != AN_SCHEDULE_SEQUENCE) return AN_OK;
-    AN_TRY_RETURN(
-        keep(s, (const void **)&s->options.milestones, o->milestones, (size_t)o->part_count - 1, sizeof(int64_t)));
-    return make_parts(s, o);
+    if (kinds[o->type]->keep) AN_TRY_RETURN(kinds[o->type]->keep(&s->arena, &s->options, o));
+    return has_parts(o) ? make_parts(s, o) : AN_OK;
 }
 
 an_status an_schedule_create(an_schedule **schedule, an_context *ctx, const an_schedule_options *options) {
@@ -397,11 +164,21 @@ static double warm_up(const an_schedule_options *o, int64_t t) {
     return start + (1 - start) * (double)t / length;
 }
 
+/* The part of a sequence that step *t is in after its warm-up; *t then counts from its beginning. */
+static const an_schedule *part_at(const an_schedule *s, int64_t *t) {
+    const int64_t u = *t - s->options.warmup;
+    int part = 0;
+    while (part + 1 < s->options.part_count && s->options.milestones[part] <= u) part++;
+    *t = u - (part > 0 ? s->options.milestones[part - 1] : 0);
+    return s->parts[part];
+}
+
 static double factor_at(const an_schedule *s, int64_t t) {
-    const an_schedule_options *o = &s->options;
     if (t < 0) t = 0;
+    while (has_parts(&s->options) && t >= s->options.warmup) s = part_at(s, &t);
+    const an_schedule_options *o = &s->options;
     if (t < o->warmup) return warm_up(o, t);
-    return shapes[o->type].factor(s, t - o->warmup, o->steps - o->warmup);
+    return kinds[o->type]->factor(o, t - o->warmup, o->steps - o->warmup);
 }
 
 /* The step whose rate holds at step t: the first of its epoch. */
@@ -420,15 +197,11 @@ double an_schedule_factor(const an_schedule *schedule, int64_t t) {
 }
 
 static double momentum_at(const an_schedule *s, int64_t t) {
-    const an_schedule_options *o = &s->options;
     if (t < 0) t = 0;
-    if (o->type == AN_SCHEDULE_SEQUENCE && t >= o->warmup) {
-        const int part = part_at(s, t - o->warmup);
-        return momentum_at(s->parts[part], t - o->warmup - (part ? o->milestones[part - 1] : 0));
-    }
-    if (o->type != AN_SCHEDULE_ONE_CYCLE || !o->cycle_momentum) return 0;
-    if (t < o->warmup && o->steps <= o->warmup) return most_momentum; /* the run has no cycle to begin */
-    return one_cycle_at(s, t > o->warmup ? t - o->warmup : 0, o->steps - o->warmup, true);
+    while (has_parts(&s->options) && t >= s->options.warmup) s = part_at(s, &t);
+    const an_schedule_options *o = &s->options;
+    const an_schedule_kind *kind = kinds[o->type];
+    return kind->momentum ? kind->momentum(o, t - o->warmup, o->steps - o->warmup) : 0;
 }
 
 double an_schedule_momentum(const an_schedule *schedule, int64_t t) {

@@ -60,7 +60,7 @@ static void test_members_hold_their_options(void **state) {
     an_context_destroy(&ctx);
 }
 
-/* A word becomes its number in the list, so words stand in the order of the enum. */
+/* A word becomes the number of its kind, so words stand in the order of the enum. Programs choose custom by calls. */
 static void test_words_are_those_of_the_enum(void **state) {
     an_context *ctx = make_context();
     const an_option_list *all;
@@ -68,7 +68,8 @@ static void test_words_are_those_of_the_enum(void **state) {
     OK(ctx, an_option_list_get(ctx, &all));
     const an_option *o = an_option_find(all, "schedule", "type", NULL);
     const char *at = o->words;
-    for (int i = 0; i < count_words(o->words); i++) {
+    for (int i = 0; *at; i++) {
+        if (i == AN_SCHEDULE_CUSTOM) continue;
         const char *name = an_schedule_type_name((an_schedule_type)i);
         const size_t length = strlen(name);
         if (length == 0 || strncmp(at, name, length) != 0 || (at[length] && at[length] != '|'))
