@@ -131,14 +131,16 @@ typedef struct an_optimizer an_optimizer;
 
 typedef struct an_optimizer_options {
     size_t size;
-    double beta_1, beta_2; /* AN_AUTO: the defaults of the optimizer; 0.9 and 0.999, with Lion 0.9 and 0.99 */
+    double beta_1, beta_2; /* AN_AUTO: the defaults of the optimizer; 0.9 and 0.999, with Lion 0.9 and 0.99, with
+                              RMSprop 0 and 0.99, which is its alpha */
     double epsilon;        /* 1e-8 by default */
-    double momentum;       /* of SGD; 0 by default */
+    double momentum;       /* of SGD and RMSprop; 0 by default */
     double dampening;      /* of SGD; 0 by default */
     const char *name; /* instead of `type`: a built-in optimizer, or one of an_context_add_optimizer; NULL: `type` */
     an_optimizer_type type;
     bool nesterov; /* of SGD; needs momentum and no dampening */
-    uint8_t reserved[3];
+    bool centered; /* of RMSprop; without momentum */
+    uint8_t reserved[2];
 } an_optimizer_options;
 AN_API void an_optimizer_options_init(an_optimizer_options *options, size_t size);
 
@@ -158,7 +160,7 @@ AN_API void an_optimizer_destroy(an_optimizer **optimizer);
 typedef struct an_update {
     size_t size;
     double rate;       /* learning rate of groups whose factor is 1 */
-    double beta_1;     /* beta_1, or SGD's momentum, where a schedule changes it; AN_AUTO: as in the options */
+    double beta_1;     /* beta_1, or the momentum, where a schedule changes it; AN_AUTO: as in the options */
     double scale;      /* the gradients are multiplied by this loss scale; 1 by default */
     double clip_norm;  /* largest norm of all gradients; 0: no limit */
     double clip_value; /* largest absolute value of an element of a gradient; 0: no limit */
@@ -243,7 +245,7 @@ AN_API void an_schedule_destroy(an_schedule **schedule);
 /* The factor on the peak rate at a step, counted from 0. After the last step, schedules with an end keep their last
  * factor; the others continue. */
 AN_API double an_schedule_factor(const an_schedule *schedule, int64_t step);
-/* beta_1, or SGD's momentum, at a step; 0: the schedule does not change it. */
+/* beta_1, or the momentum, at a step; 0: the schedule does not change it. */
 AN_API double an_schedule_momentum(const an_schedule *schedule, int64_t step);
 AN_API const char *an_schedule_type_name(an_schedule_type type); /* "cosine" */
 

@@ -36,7 +36,7 @@ offers '' anneal plan --batch ''
 offers 'f32 f64 bf16 f16' anneal plan --precision ''
 offers 'bf16' anneal plan --precision = b
 offers 'optimizer.lr= optimizer.layer_decay=' anneal config show --set optimizer.l
-offers 'adamw adam sgd lion' anneal config show --set optimizer.type =
+offers 'adamw adam sgd lion rmsprop' anneal config show --set optimizer.type =
 offers 'adamw adam' anneal config show --set optimizer.type = ad
 offers 'auto on off' anneal config show --set data.train.flat = ''
 offers '' anneal config show --set optimizer.lr = ''

@@ -74,7 +74,7 @@ mistake 2 'c.yaml:5:17: optimizer.lr is '\''fast'\''; it takes a number of at le
     'optimizer: {lr: fast}'
 mistake 2 'c.yaml:5:17: optimizer.lr is '\''-1'\''; it takes a number of at least 0' \
     'optimizer: {lr: -1}'
-mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam, sgd or lion; did you mean '\''adamw'\''?' \
+mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam, sgd, lion or rmsprop; did you mean '\''adamw'\''?' \
     'optimizer: {type: adamax}'
 mistake 2 'c.yaml:6:18: schedule.type is '\''cosin'\''; it takes constant, linear, cosine, cosine_restarts, one_cycle, inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; did you mean '\''cosine'\''?' \
     'schedule: {type: cosin}'
@@ -106,7 +106,7 @@ mistake 2 'c.yaml:5:26: optimizer.betas[1] is '\''1.0'\''; it takes a list of nu
     'optimizer: {betas: [0.9, 1.0]}'
 mistake 2 'c.yaml:5:24: optimizer.nesterov needs momentum, which is 0; set optimizer.momentum, for example to 0.9' \
     'optimizer: {type: sgd, nesterov: on}'
-mistake 2 'c.yaml:5:26: optimizer of type '\''adamw'\'' has no key '\''momentum'\'', which is for type sgd; its keys are type, lr, betas, eps, weight_decay, decay, decay_embeddings, groups, layer_decay' \
+mistake 2 'c.yaml:5:26: optimizer of type '\''adamw'\'' has no key '\''momentum'\'', which is for type sgd or rmsprop; its keys are type, lr, betas, eps, weight_decay, decay, decay_embeddings, groups, layer_decay' \
     'optimizer: {type: adamw, momentum: 0.9}'
 mistake 2 'c.yaml:5:27: optimizer.weight_decay is '\''none'\''; it takes a number of at least 0' \
     'optimizer: {weight_decay: none}'

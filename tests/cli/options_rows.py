@@ -442,11 +442,15 @@ for kind in ("adamw", "adam"):
     row("optimizer.betas", "mlp", "optimizer.betas=[0.5, 0.9]", HASH, of=kind, both=["optimizer.type=" + kind])
     row("optimizer.eps", "mlp", "optimizer.eps=0.1", HASH, of=kind, both=["optimizer.type=" + kind])
 row("optimizer.betas", "mlp", "optimizer.betas=[0.5, 0.9]", STATE, of="lion", both=["optimizer.type=lion"])
-for kind in ("adamw", "adam", "sgd", "lion"):
+for kind in ("adamw", "adam", "sgd", "lion", "rmsprop"):
     row("optimizer.weight_decay", "mlp", "optimizer.weight_decay=0.5", HASH, of=kind, both=["optimizer.type=" + kind])
 row("optimizer.momentum", "mlp", "optimizer.momentum=0.9", HASH, of="sgd", both=["optimizer.type=sgd"])
 row("optimizer.dampening", "mlp", "optimizer.dampening=0.5", HASH, of="sgd", both=["optimizer={type: sgd, momentum: 0.9}"])
 row("optimizer.nesterov", "mlp", "optimizer.nesterov=on", HASH, of="sgd", both=["optimizer={type: sgd, momentum: 0.9}"])
+row("optimizer.eps", "mlp", "optimizer.eps=0.1", HASH, of="rmsprop", both=["optimizer.type=rmsprop"])
+row("optimizer.alpha", "mlp", "optimizer.alpha=0.5", HASH, of="rmsprop", both=["optimizer.type=rmsprop"])
+row("optimizer.momentum", "mlp", "optimizer.momentum=0.9", HASH, of="rmsprop", both=["optimizer.type=rmsprop"])
+row("optimizer.centered", "mlp", "optimizer.centered=on", HASH, of="rmsprop", both=["optimizer.type=rmsprop"])
 row("optimizer.decay", "graph", "optimizer.decay=names", HASH, both=["optimizer.weight_decay=0.5"])
 row("optimizer.decay_embeddings", "gpt2", "optimizer.decay_embeddings=off", HASH, both=["optimizer.weight_decay=0.5"])
 GROUP = "optimizer.groups=[{match: weight, %s}]"

@@ -192,7 +192,8 @@ static const refusal refusals[] = {
      "run.yaml:3:11: schedule of type 'step' needs 'period'; set it to a length such as 250 steps, 2 epochs, 300M "
      "tokens, 50k samples or 3%, above 0"},
     {BOTH "optimizer: {momentum: 0.9}\n", NULL,
-     "run.yaml:3:13: optimizer of type 'adamw' has no key 'momentum', which is for type sgd; its keys are type, lr, "
+     "run.yaml:3:13: optimizer of type 'adamw' has no key 'momentum', which is for type sgd or rmsprop; its keys are "
+     "type, lr, "
      "betas, eps, weight_decay, decay, decay_embeddings, groups, layer_decay"},
     {MODEL "data: {train: {type: text}}\n", NULL,
      "run.yaml:2:15: data.train of type 'text' needs 'path'; set it to the path of a file"},
@@ -408,7 +409,7 @@ static const refusal refusals[] = {
      "sequence; check brackets, quotes and indentation"},
     {BOTH, "optimizer..lr=1",
      "--set optimizer..lr=1: unknown key 'optimizer.'; the keys of optimizer are type, lr, betas, eps, momentum, "
-     "dampening, nesterov, weight_decay, decay, decay_embeddings, groups, layer_decay"},
+     "dampening, nesterov, alpha, centered, weight_decay, decay, decay_embeddings, groups, layer_decay"},
     {BOTH, "run.steps=10 epochs",
      "--set run.steps=10 epochs: run.steps is '10 epochs'; it takes a length such as 250 steps, above 0"},
     {BOTH "run: {epochs: 2}\n", "run.steps=10",

@@ -145,7 +145,7 @@ static void the_first_ones_people_write(void **state) {
         {"compile", "a model is compiled before its first step"},
         {"autocast", "train.precision: bf16"},
         {"inference_mode", "compute no gradients anyway"},
-        {"rmsprop", "adam with optimizer.betas: [0, 0.99]"},
+        {"rmsprop", "set optimizer.type to rmsprop"},
         {"adafactor", "lion if memory is scarce"},
         {"reduce_on_plateau", "a rate that depends on evaluations is not offered"},
         {"cutmix", "data.augment.mixup blends whole samples"},

@@ -41,7 +41,7 @@ ${ANNEAL_RUN:-} "$anneal" train command.yaml --set run.dir=runs/waves --resume r
 cat refused.txt
 [[ $refused == 2 ]] && grep -q "trained with the optimizer 'adamax' of another program" refused.txt || { echo "the command did not refuse it by name"; exit 1; }
 ${ANNEAL_RUN:-} "$anneal" train "$config" >refused.txt 2>&1 && { echo "the command took a config with an optimizer that it does not have"; exit 1; }
-grep -q "optimizer.type is 'adamax'; it takes adamw, adam, sgd or lion" refused.txt
+grep -q "optimizer.type is 'adamax'; it takes adamw, adam, sgd, lion or rmsprop" refused.txt
 ${ANNEAL_RUN:-} "$anneal" inspect runs/waves
 ${ANNEAL_RUN:-} "$anneal" predict runs/waves --input "$2/waves.csv" --output heights.csv
 [[ $(wc -l <heights.csv) -ge 400 ]]

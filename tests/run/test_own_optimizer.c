@@ -132,7 +132,7 @@ static void test_a_record_is_copied(void **state) {
     assert_int_equal(moments, 0);
     options.name = "fleting";
     assert_int_equal(an_optimizer_moments_in(ctx, &options, &moments), AN_ERR_UNKNOWN);
-    assert_non_null(strstr(an_last_error(ctx), "this program has adamw, adam, sgd, lion, fleeting"));
+    assert_non_null(strstr(an_last_error(ctx), "this program has adamw, adam, sgd, lion, rmsprop, fleeting"));
     assert_non_null(strstr(an_last_error(ctx), "did you mean 'fleeting'?"));
 }
 
@@ -151,21 +151,20 @@ static void refuses_config(const char *text, const char *words) {
 static void test_names_in_a_config(void **state) {
     (void)state;
     refuses_config("optimizer: {type: twin}\n" MLP,
-                   "run.yaml:1:19: optimizer.type is 'twin'; it takes adamw, adam, sgd or lion");
+                   "run.yaml:1:19: optimizer.type is 'twin'; it takes adamw, adam, sgd, lion or rmsprop");
     OK(ctx, an_context_add_optimizer(ctx, &twin));
     refuses_config("optimizer: {type: twins}\n" MLP,
-                   "it takes adamw, adam, sgd or lion, or of this program twin; did you mean 'twin'?");
-    refuses_config(
-        "optimizer: {type: twin, momentum: 0.9}\n" MLP,
-        "optimizer of type 'twin' has no key 'momentum', which is for type sgd; its keys are type, lr, betas, eps, "
-        "weight_decay");
+                   "it takes adamw, adam, sgd, lion or rmsprop, or of this program twin; did you mean 'twin'?");
+    refuses_config("optimizer: {type: twin, momentum: 0.9}\n" MLP,
+                   "optimizer of type 'twin' has no key 'momentum', which is for type sgd or rmsprop; its keys are "
+                   "type, lr, betas, eps, weight_decay");
     refuses_config("optimizer: {type: twin, betas: [0.9]}\n" MLP, "it takes two, such as");
     refuses_config("optimizer: {type: twin, betas: [0.9, 1]}\n" MLP, "optimizer.betas[1] is '1'");
     refuses_config("optimizer: {type: twin, weight_decay: -1}\n" MLP, "optimizer.weight_decay is '-1'");
     refuses_config("optimizer: {type: lion, eps: 1e-8}\n" MLP, "of type 'lion' has no key 'eps'");
     char *schema = NULL;
     OK(ctx, an_config_schema(ctx, &schema));
-    assert_non_null(strstr(schema, "\"lion\", \"twin\"]"));
+    assert_non_null(strstr(schema, "\"rmsprop\", \"twin\"]"));
     an_string_release(ctx, &schema);
 }
 
