@@ -49,7 +49,8 @@ AN_API an_value an_exp(an_graph *graph, an_value src);
 AN_API an_value an_log(an_graph *graph, an_value src);
 AN_API an_value an_sqrt(an_graph *graph, an_value src);
 AN_API an_value an_softplus(an_graph *graph, an_value src);
-AN_API an_value an_mish(an_graph *graph, an_value src); /* src · tanh(softplus(src)) */
+AN_API an_value an_mish(an_graph *graph, an_value src);       /* src · tanh(softplus(src)) */
+AN_API an_value an_hard_swish(an_graph *graph, an_value src); /* src · min(max(src + 3, 0), 6) ÷ 6 */
 AN_API an_value an_sin(an_graph *graph, an_value src);
 AN_API an_value an_cos(an_graph *graph, an_value src);
 AN_API an_value an_abs(an_graph *graph, an_value src);

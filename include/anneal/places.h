@@ -39,6 +39,7 @@
 #define an_sqrt(graph, ...) an_sqrt(AN_AT(graph), __VA_ARGS__)
 #define an_softplus(graph, ...) an_softplus(AN_AT(graph), __VA_ARGS__)
 #define an_mish(graph, ...) an_mish(AN_AT(graph), __VA_ARGS__)
+#define an_hard_swish(graph, ...) an_hard_swish(AN_AT(graph), __VA_ARGS__)
 #define an_sin(graph, ...) an_sin(AN_AT(graph), __VA_ARGS__)
 #define an_cos(graph, ...) an_cos(AN_AT(graph), __VA_ARGS__)
 #define an_abs(graph, ...) an_abs(AN_AT(graph), __VA_ARGS__)

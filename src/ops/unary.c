@@ -40,6 +40,7 @@ GRAD_OP(tanh, DST)
 GRAD_OP(sqrt, DST)
 GRAD_OP(softplus, SRC)
 GRAD_OP(mish, SRC)
+GRAD_OP(hard_swish, SRC)
 GRAD_OP(abs, SRC)
 
 #define GRAD_BUILD(name, value)                                                                        \
@@ -105,6 +106,7 @@ UNARY(log, smooth_cost, "torch.log({0})", "Log")
 UNARY(sqrt, cheap_cost, "torch.sqrt({0})", "Sqrt")
 UNARY(softplus, smooth_cost, "F.softplus({0}, threshold=200)", "Softplus")
 UNARY(mish, smooth_cost, "F.mish({0})", "Mul({0}, Tanh(Softplus({0})))")
+UNARY(hard_swish, cheap_cost, "F.hardswish({0})", "HardSwish")
 UNARY(sin, smooth_cost, "torch.sin({0})", "Sin")
 UNARY(cos, smooth_cost, "torch.cos({0})", "Cos")
 UNARY(abs, cheap_cost, "torch.abs({0})", "Abs")
@@ -117,6 +119,7 @@ UNARY_DIFF(tanh_diff, cheap_cost)
 UNARY_DIFF(sqrt_diff, cheap_cost)
 UNARY_DIFF(softplus_diff, smooth_diff_cost)
 UNARY_DIFF(mish_diff, smooth_diff_cost)
+UNARY_DIFF(hard_swish_diff, cheap_cost)
 UNARY_DIFF(abs_diff, cheap_cost)
 
 static an_value scale_simplify(an_graph *g, const an_node *node) {

@@ -75,6 +75,13 @@ static void make_diff_kink(check_random *r, check_case *c) {
     c->inputs[1].high = 3;
 }
 
+/* Whole numbers: the kinks at -3 and 3 are hit. */
+static void make_diff_hard_swish(check_random *r, check_case *c) {
+    make_two(r, c, check_chance(r, 50) ? CHECK_APART : CHECK_INDEX);
+    c->inputs[1].low = -5;
+    c->inputs[1].high = 6;
+}
+
 /* Some have one bound only. `beyond` is what bounds have beyond whole numbers. */
 static void make_bounds(check_random *r, check_case *c, double beyond) {
     an_clamp_attributes *bounds = (an_clamp_attributes *)c->attributes;
@@ -153,6 +160,7 @@ ORACLE(log, logl(x))
 ORACLE(sqrt, sqrtl(x))
 ORACLE(softplus, log1pl(expl(x)))
 ORACLE(mish, x *gate(x))
+ORACLE(hard_swish, x *fminl(fmaxl(x + 3, 0), 6) / 6)
 ORACLE(sin, sinl(x))
 ORACLE(cos, cosl(x))
 ORACLE(abs, fabsl(x))
@@ -167,6 +175,7 @@ ORACLE_DIFF(tanh_diff, y, (1 - y) * (1 + y))
 ORACLE_DIFF(sqrt_diff, y, 1 / (2 * y))
 ORACLE_DIFF(softplus_diff, x, expl(x) / (1 + expl(x)))
 ORACLE_DIFF(mish_diff, x, gate(x) + x * (1 - powl(gate(x), 2)) / (1 + expl(-x)))
+ORACLE_DIFF(hard_swish_diff, x, x <= -3 ? 0 : x >= 3 ? 1 : (2 * x + 3) / 6)
 ORACLE_DIFF(abs_diff, x, x > 0 ? 1 : x < 0 ? -1 : 0)
 ORACLE_DIFF(clamp_diff, x, x <= BOUNDS->low || x >= BOUNDS->high ? 0 : 1)
 
@@ -182,6 +191,7 @@ const check_family check_unary[] = {
     {.op = "sqrt", make_positive, sqrt_oracle, LOW, .rows = 1},
     {.op = "softplus", make_normal, softplus_oracle, LOW, .rows = 1},
     {.op = "mish", make_normal, mish_oracle, LOW, .rows = 1},
+    {.op = "hard_swish", make_apart, hard_swish_oracle, LOW, .rows = 1},
     {.op = "sin", make_normal, sin_oracle, LOW, .rows = 1},
     {.op = "cos", make_normal, cos_oracle, LOW, .rows = 1},
     {.op = "abs", make_apart, abs_oracle, LOW, .rows = 1},
@@ -196,6 +206,7 @@ const check_family check_unary[] = {
     {.op = "sqrt_diff", make_diff_positive, sqrt_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "softplus_diff", make_diff, softplus_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "mish_diff", make_diff_with_zeros, mish_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
+    {.op = "hard_swish_diff", make_diff_hard_swish, hard_swish_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "abs_diff", make_diff_kink, abs_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {.op = "clamp_diff", make_clamp_diff, clamp_diff_oracle, LOW, .rows = 1 | 2, .no_grad_mode = true},
     {0},

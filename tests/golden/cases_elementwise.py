@@ -18,6 +18,7 @@ UNARY = {
     # PyTorch's own threshold of 20 makes it x above, which is wrong by e^-20
     "softplus": lambda x: F.softplus(x, threshold=200),
     "mish": F.mish,
+    "hard_swish": F.hardswish,
     "sin": torch.sin,
     "cos": torch.cos,
     "abs": torch.abs,
@@ -33,7 +34,7 @@ def unary():
         if name in KINKED:
             x[0, :, ::4] = 0
         yield c.weigh(c.op(name, [c.param("x", x)], function))
-    for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus", "mish"):
+    for name in ("gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "softplus", "mish", "hard_swish"):
         c = Case(f"{name}.tails")  # nothing overflows there
         x = c.param("x", c.uniform(-60, 60, 2, 67))
         yield c.weigh(c.op(name, [x], UNARY[name]))

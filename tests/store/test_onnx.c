@@ -131,6 +131,7 @@ static void test_expressions(void **state) {
         const char *form, *ops[4], *read[3];
     } cases[] = {
         {"mish(%x)", {"Softplus", "Tanh", "Mul", "Identity"}, {"x", "/1"}},
+        {"hard_swish(%x)", {"HardSwish", "Identity"}, {"x"}},
         {"silu(%x)", {"Sigmoid", "Mul", "Identity"}, {"/0", "x"}},
         {"clamp(%x, low=-1, high=2)", {"Clip", "Identity"}, {"x", "/0", "/1"}},
     };

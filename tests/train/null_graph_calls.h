@@ -172,6 +172,7 @@ static inline void call_elementwise(void) {
     VALUE(an_sqrt, 0, N(open), x);
     VALUE(an_softplus, 0, N(open), x);
     VALUE(an_mish, 0, N(open), x);
+    VALUE(an_hard_swish, 0, N(open), x);
     VALUE(an_sin, 0, N(open), x);
     VALUE(an_cos, 0, N(open), x);
     VALUE(an_abs, 0, N(open), x);

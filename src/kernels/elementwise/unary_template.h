@@ -47,6 +47,9 @@ UNARY_DIFF(sqrt_diff, d *(REAL)0.5 / x) /* x is dst */
 UNARY(softplus, (x > 0 ? x : 0) + NAME(an_log1p)(NAME(an_exp)(-NAME(an_absolute)(x))))
 UNARY_DIFF(softplus_diff, d *NAME(sigmoid_of)(x))
 UNARY(mish, x *NAME(mish_gate)(x, NAME(an_exp)(-NAME(an_absolute)(x))))
+/* x·min(max(x + 3, 0), 6) / 6; the bounds keep NaN, and -inf gives NaN, as in PyTorch */
+UNARY(hard_swish, x *((x + 3 < 0 ? 0 : x + 3 > 6 ? 6 : x + 3) / 6))
+UNARY_DIFF(hard_swish_diff, x <= -3 ? 0 : x >= 3 ? d : d * (2 * x + 3) / 6)
 UNARY(abs, NAME(an_absolute)(x))
 UNARY_DIFF(abs_diff, x > 0 ? d : x < 0 ? -d : 0)
 UNARY(scale, x *(REAL)((const an_scale_attributes *)attributes)->factor)
