@@ -76,7 +76,7 @@ mistake 2 'c.yaml:5:17: optimizer.lr is '\''-1'\''; it takes a number of at leas
     'optimizer: {lr: -1}'
 mistake 2 'c.yaml:5:19: optimizer.type is '\''adamax'\''; it takes adamw, adam, sgd, lion or rmsprop; did you mean '\''adamw'\''?' \
     'optimizer: {type: adamax}'
-mistake 2 'c.yaml:6:18: schedule.type is '\''cosin'\''; it takes constant, linear, cosine, cosine_restarts, one_cycle, inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; did you mean '\''cosine'\''?' \
+mistake 2 'c.yaml:6:18: schedule.type is '\''cosin'\''; it takes constant, linear, cosine, cosine_restarts, one_cycle, inverse_sqrt, wsd, step, exponential, polynomial, points, sequence or sqrt; did you mean '\''cosine'\''?' \
     'schedule: {type: cosin}'
 mistake 2 'c.yaml:5:9: batch.global is 16, but micro 4 × accumulate 3 = 12; change one of them, or remove global' \
     'batch: {global: 16, micro: 4, accumulate: 3}'

@@ -472,7 +472,7 @@ row("schedule.type", "mlp", "schedule.type=cosine", HASH)
 row("schedule.warmup.steps", "mlp", "schedule.warmup.steps=3", HASH)
 row("schedule.warmup.start_factor", "mlp", "schedule.warmup.start_factor=0.5", HASH, both=["schedule.warmup.steps=3"])
 row("schedule.per", "mlp", "schedule.per=epoch", HASH, both=["schedule.type=linear"])
-for kind, rest in (("linear", ""), ("cosine", ""), ("cosine_restarts", "T_0: 4"), ("wsd", "decay: 4"), ("polynomial", "power: 2")):
+for kind, rest in (("linear", ""), ("cosine", ""), ("cosine_restarts", "T_0: 4"), ("wsd", "decay: 4"), ("polynomial", "power: 2"), ("sqrt", "")):
     schedule("min_ratio", kind, rest, "0.3")
     schedule("min_lr", kind, rest, "1e-5")
 schedule("floor", "cosine", "min_ratio: 0.3", "clamp")

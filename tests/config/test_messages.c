@@ -181,13 +181,13 @@ static const refusal refusals[] = {
      "type, graph, init"},
     {BOTH "schedule: {min_ratio: 0.1}\n", NULL,
      "run.yaml:3:12: schedule of type 'constant' has no key 'min_ratio', which is for type linear, cosine, "
-     "cosine_restarts, wsd or polynomial; its keys are type, warmup, per"},
+     "cosine_restarts, wsd, polynomial or sqrt; its keys are type, warmup, per"},
     {BOTH "schedule: {type: cosine, gamma: 0.5}\n", NULL,
      "run.yaml:3:26: schedule of type 'cosine' has no key 'gamma', which is for type step or exponential; its keys are "
      "type, warmup, min_ratio, min_lr, floor, per"},
     {BOTH "schedule: {type: cosin}\n", NULL,
      "run.yaml:3:18: schedule.type is 'cosin'; it takes constant, linear, cosine, cosine_restarts, one_cycle, "
-     "inverse_sqrt, wsd, step, exponential, polynomial, points or sequence; did you mean 'cosine'?"},
+     "inverse_sqrt, wsd, step, exponential, polynomial, points, sequence or sqrt; did you mean 'cosine'?"},
     {BOTH "schedule: {type: step}\n", NULL,
      "run.yaml:3:11: schedule of type 'step' needs 'period'; set it to a length such as 250 steps, 2 epochs, 300M "
      "tokens, 50k samples or 3%, above 0"},

@@ -197,7 +197,7 @@ static void test_after_the_end(void **state) {
         an_schedule_destroy(&s);
     }
     static const an_schedule_type ending[] = {AN_SCHEDULE_LINEAR, AN_SCHEDULE_COSINE, AN_SCHEDULE_POLYNOMIAL,
-                                              AN_SCHEDULE_WSD};
+                                              AN_SCHEDULE_WSD, AN_SCHEDULE_SQRT};
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
         an_schedule *s = make(&(an_schedule_options){DEFAULTS(an_schedule_options), .type = ending[i], .steps = STEPS,
                                                      .min_ratio = 0.25, .decay_steps = 10});
@@ -294,6 +294,29 @@ static void test_without_an_end(void **state) {
     an_schedule_destroy(&s);
 }
 
+/* Its formula at each step, and as the last part of a run at a constant rate. */
+static void test_sqrt(void **state) {
+    enum { COOLDOWN = 200 };
+    static const int64_t at = STEPS - COOLDOWN;
+    static const an_schedule_options two[] = {
+        {DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_CONSTANT},
+        {DEFAULTS(an_schedule_options), .type = AN_SCHEDULE_SQRT, .min_ratio = 0.1}};
+    (void)state;
+    an_schedule *whole = make(&(an_schedule_options){SCHEDULE(SQRT), .warmup = WARMUP, .min_ratio = 0.25});
+    for (int t = WARMUP; t < 2 * STEPS; t++) {
+        const double p = t < STEPS ? (double)(t - WARMUP) / (STEPS - WARMUP) : 1;
+        assert_near(an_schedule_factor(whole, t), 0.25 + 0.75 * (1 - sqrt(p)));
+        assert_true(an_schedule_momentum(whole, t) == 0);
+    }
+    an_schedule_destroy(&whole);
+    an_schedule *s = make(&(an_schedule_options){SCHEDULE(SEQUENCE), .part_count = 2, .parts = two, .milestones = &at});
+    for (int t = 0; t < STEPS; t++)
+        assert_near(an_schedule_factor(s, t), t < at ? 1 : 0.1 + 0.9 * (1 - sqrt((double)(t - at) / COOLDOWN)));
+    assert_near(an_schedule_factor(s, STEPS), 0.1);
+    an_schedule_destroy(&s);
+    assert_string_equal(an_schedule_type_name(AN_SCHEDULE_SQRT), "sqrt");
+}
+
 static double tenth(void *user, int64_t step) {
     return *(const double *)user / (double)(step + 1);
 }
@@ -375,6 +398,7 @@ int main(void) {
         cmocka_unit_test(test_restarts_of_huge_periods),
         cmocka_unit_test(test_long_warm_up),
         cmocka_unit_test(test_without_an_end),
+        cmocka_unit_test(test_sqrt),
         cmocka_unit_test(test_custom),
         cmocka_unit_test(test_rounding_of_the_host),
         cmocka_unit_test(test_memory_runs_out),
