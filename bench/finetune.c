@@ -97,7 +97,7 @@ static an_status open_all(tuning *t, int argc, char **argv) {
     config_options.set_count = argc - 5;
     an_status status = an_context_create(&t->ctx, &options);
     if (status == AN_OK) status = an_config_create(&t->config, t->ctx, &config_options);
-    return status == AN_OK ? an_trainer_open_with(&t->trainer, t->ctx, t->config, &anew) : status;
+    return status == AN_OK ? an_trainer_open_config(&t->trainer, t->ctx, t->config, &anew) : status;
 }
 
 int main(int argc, char **argv) {

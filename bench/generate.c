@@ -80,7 +80,7 @@ static void print_profile(const an_program *p) {
     for (int64_t i = 0; i < an_program_profile_count(p, AN_FORM_PREDICT); i++) {
         an_profile_entry e;
         an_profile_entry_init(&e, sizeof e);
-        if (an_profile_entry_get(p, AN_FORM_PREDICT, i, &e) != AN_OK) continue;
+        if (an_program_profile_entry(p, AN_FORM_PREDICT, i, &e) != AN_OK) continue;
         int at = 0;
         while (at < count && (strcmp(ops[at].op, e.op) != 0 || strcmp(ops[at].kernel, e.kernel) != 0)) at++;
         if (at == count) {

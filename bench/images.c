@@ -194,7 +194,7 @@ static an_batch_part indices(void *user, int64_t batch, int64_t *to) {
 static an_loader *make_loader(an_context *ctx, const an_dataset *d, const kind *k) {
     an_loader *loader = NULL;
     const an_loader_options options = {
-        .dataset = d, .threads = THREADS, .most = BATCH, .indices = indices, .user = (void *)(uintptr_t)k};
+        .dataset = d, .threads = THREADS, .maximum = BATCH, .indices = indices, .user = (void *)(uintptr_t)k};
     if (an_loader_create(&loader, ctx, &options)) fail(an_last_error(ctx));
     return loader;
 }

@@ -81,9 +81,14 @@ static void race(an_context *ctx, product p, int rounds) {
     const an_tensor src[] = {{a, AN_DTYPE_BF16, 2, {p.depth, p.rows}, {p.rows, 1}},
                              {b, AN_DTYPE_BF16, 2, {p.depth, p.columns}, {p.columns, 1}}};
     const an_tensor to = {dst, AN_DTYPE_F32, 2, {p.rows, p.columns}, {p.columns, 1}};
-    const an_leaf_cut most = {.count = MOST_LEAVES, .samples = p.depth};
-    an_call call = {
-        .ctx = ctx, .attributes = &attributes, .src_count = 2, .src = src, .dst_count = 1, .dst = &to, .leaves = &most};
+    const an_leaf_cut maximum = {.count = MOST_LEAVES, .samples = p.depth};
+    an_call call = {.ctx = ctx,
+                    .attributes = &attributes,
+                    .src_count = 2,
+                    .src = src,
+                    .dst_count = 1,
+                    .dst = &to,
+                    .leaves = &maximum};
     call.scratch = allocate(kernel->scratch(&call));
     for (int round = -2; round < rounds; round++) { /* two to warm up */
         int size = 0;

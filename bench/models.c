@@ -84,7 +84,7 @@ static void build_resnet18(an_graph *g, an_dtype dtype) {
 static void build_product(an_graph *g, an_dtype dtype) {
     an_dim m = an_symbol_dim(g, "m"), n = an_symbol_dim(g, "n"), k = an_symbol_dim(g, "k");
     an_value a = an_input(g, "a", dtype, AN_DIMS(m, k)), b = an_input(g, "b", dtype, AN_DIMS(k, n));
-    an_graph_set_output(g, an_product(g, a, b, false, false), "c");
+    an_graph_set_output(g, an_matmul(g, a, b, false, false), "c");
 }
 
 /* ---- by name ---- */

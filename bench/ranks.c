@@ -48,7 +48,7 @@ static an_status run(an_context *ctx, int rank, const an_config_options *options
     an_open_options_init(&anew, sizeof anew);
     anew.fresh = true; /* whatever run has the config's folder */
     an_status status = an_config_create(&config, ctx, options);
-    if (status == AN_OK) status = an_trainer_open_with(&trainer, ctx, config, &anew);
+    if (status == AN_OK) status = an_trainer_open_config(&trainer, ctx, config, &anew);
     if (status == AN_OK) status = serve(trainer, rank);
     if (status != AN_OK) fprintf(stderr, "ranks: rank %d: %s: %s\n", rank, an_status_name(status), an_last_error(ctx));
     an_trainer_destroy(&trainer);

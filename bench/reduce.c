@@ -57,9 +57,9 @@ static double median(const double *values, int count) {
 }
 
 static double fastest(const double *values, int count) {
-    double least = values[0];
-    for (int i = 1; i < count; i++) least = values[i] < least ? values[i] : least;
-    return least;
+    double minimum = values[0];
+    for (int i = 1; i < count; i++) minimum = values[i] < minimum ? values[i] : minimum;
+    return minimum;
 }
 
 /* Small whole numbers: their sums are exact, in any order. */

@@ -55,7 +55,7 @@ static double median(series *s) {
 static an_status after_step(void *user, an_trainer *trainer) {
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    if (an_step_metrics_get(trainer, &metrics) != AN_OK) return AN_ERR_STATE;
+    if (an_trainer_step_metrics(trainer, &metrics) != AN_OK) return AN_ERR_STATE;
     watching *w = user;
     if (metrics.step % SEGMENT) return AN_OK;
     const double time = now(), took = time - w->last;
@@ -68,7 +68,7 @@ static an_status after_step(void *user, an_trainer *trainer) {
 static an_status after_save(void *user, an_trainer *trainer) {
     an_save_report report;
     an_save_report_init(&report, sizeof report);
-    if (an_save_report_get(trainer, &report) != AN_OK) return AN_ERR_STATE;
+    if (an_trainer_save_report(trainer, &report) != AN_OK) return AN_ERR_STATE;
     watching *w = user;
     if (report.error) {
         fprintf(stderr, "save: %s\n", report.error);
@@ -110,7 +110,7 @@ static an_status time_load(an_context *ctx, an_config *config, const char *path,
     options.fresh = true;
     for (int i = 0; i < ROUNDS && status == AN_OK; i++) {
         an_trainer *trainer = NULL;
-        status = an_trainer_open_with(&trainer, ctx, config, &options);
+        status = an_trainer_open_config(&trainer, ctx, config, &options);
         const double begin = now();
         if (status == AN_OK) status = an_trainer_load(trainer, path);
         add(&s, now() - begin);
@@ -143,8 +143,8 @@ int main(int argc, char **argv) {
     config_options.set_count = argc - SETTINGS;
     an_status status = an_context_create(&ctx, &options);
     if (status == AN_OK) status = an_config_create(&config, ctx, &config_options);
-    if (status == AN_OK) status = an_trainer_open_config(&trainer, ctx, config);
-    if (status == AN_OK) status = an_run_options_get(trainer, &run);
+    if (status == AN_OK) status = an_trainer_open_config(&trainer, ctx, config, NULL);
+    if (status == AN_OK) status = an_trainer_run_options(trainer, &run);
     an_run_callbacks callbacks;
     an_run_callbacks_init(&callbacks, sizeof callbacks);
     callbacks.after_step = after_step;

@@ -59,7 +59,7 @@ static an_status fill_input(step *s, int64_t index) {
     an_input_info_init(&info, sizeof info);
     an_array array = {0};
     int64_t elements = 1;
-    TRY(an_input_info_get(s->program, index, &info));
+    TRY(an_program_input(s->program, index, &info));
     array.dtype = info.dtype;
     array.ndims = info.ndims;
     for (int d = 0; d < info.ndims; d++) elements *= array.dims[d] = info.dims[d];
@@ -84,7 +84,7 @@ static an_status choose_changed(step *s) {
     for (int64_t i = 0; i < an_params_count(s->params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        TRY(an_param_info_get(s->params, i, &info));
+        TRY(an_params_info(s->params, i, &info));
         if (info.elements >= smallest) continue;
         smallest = info.elements;
         snprintf(s->changed_name, sizeof s->changed_name, "%s", info.name);
@@ -104,7 +104,7 @@ static an_status make_program(step *s) {
     store.moments = 0;
     store.gradients = s->form != AN_FORM_PREDICT;
     TRY(an_params_create(&s->params, s->ctx, s->graph, &store));
-    TRY(an_params_init(s->params, 1));
+    TRY(an_params_reset(s->params, 1));
     TRY(an_program_create(&s->program, s->plan, s->params));
     for (int i = 0; i < s->symbol_count; i++) {
         TRY(an_program_bind(s->program, s->symbols[i], s->sizes[i]));
@@ -130,7 +130,7 @@ static an_status expect_bf16(const step *s) {
     for (int64_t i = 0; i < an_program_profile_count(s->program, s->form); i++) {
         an_profile_entry entry;
         an_profile_entry_init(&entry, sizeof entry);
-        TRY(an_profile_entry_get(s->program, s->form, i, &entry));
+        TRY(an_program_profile_entry(s->program, s->form, i, &entry));
         if (entry.dtype == AN_DTYPE_BF16) return AN_OK;
     }
     fprintf(stderr, "step: the plan was asked for bf16, but nothing in it is bf16\n");

@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
     config_options.set_count = argc - SETTINGS;
     an_status status = an_context_create(&ctx, &options);
     if (status == AN_OK) status = an_config_create(&config, ctx, &config_options);
-    if (status == AN_OK) status = an_trainer_open_with(&trainer, ctx, config, &anew);
+    if (status == AN_OK) status = an_trainer_open_config(&trainer, ctx, config, &anew);
     if (status == AN_OK) status = bench_serve(pass, trainer);
     if (status != AN_OK) fprintf(stderr, "train: %s: %s\n", an_status_name(status), an_last_error(ctx));
     an_trainer_destroy(&trainer);

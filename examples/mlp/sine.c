@@ -42,7 +42,7 @@ static an_status update(an_params *params) {
     for (int64_t i = 0; i < an_params_count(params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        TRY(an_param_info_get(params, i, &info));
+        TRY(an_params_info(params, i, &info));
         an_array array = {.dtype = info.dtype, .ndims = info.ndims};
         for (int d = 0; d < info.ndims; d++) array.dims[d] = info.dims[d];
         array.data = gradient;
@@ -99,7 +99,7 @@ int main(void) {
     an_params_options_init(&store, sizeof store);
     store.moments = 0;
     TRY(an_params_create(&params, ctx, graph, &store));
-    TRY(an_params_init(params, SEED));
+    TRY(an_params_reset(params, SEED));
 
     TRY(an_program_create(&program, plan, params));
     TRY(an_program_bind(program, "batch", SAMPLES));

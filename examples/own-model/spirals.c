@@ -74,7 +74,7 @@ static an_status tell(void *user, an_trainer *trainer, int64_t step, bool best) 
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
     (void)user;
-    const an_status status = an_evaluation_get(trainer, &evaluation);
+    const an_status status = an_trainer_evaluation(trainer, &evaluation);
     printf("step %4lld  loss %.4f  accuracy %.3f%s\n", (long long)step, evaluation.loss, evaluation.accuracy,
            best ? "  best" : "");
     return status;
@@ -130,7 +130,7 @@ int main(void) {
     float logits[CLASSES];
     TRY(an_predictor_create(&predictor, trainer, NULL));
     if (an_predictor_run_f32(predictor, 1, points, logits) != AN_OK) {
-        fprintf(stderr, "spirals: %s\n", an_predictor_error(predictor));
+        fprintf(stderr, "spirals: %s\n", an_last_error(NULL));
         status = AN_ERR_STATE;
         goto ended;
     }

@@ -127,17 +127,17 @@ int main(int count, char **arguments) {
     }
     TRY(an_context_create(&ctx, NULL));
     TRY(add_ops(ctx));
-    TRY(an_trainer_open(&trainer, ctx, arguments[1]));
+    TRY(an_trainer_open(&trainer, ctx, arguments[1], NULL));
     if (an_trainer_resumed(trainer)) printf("carries on from %s\n", an_trainer_resumed(trainer));
     TRY(an_trainer_run(trainer, NULL, NULL));
     TRY(an_trainer_state_hash(trainer, hash));
-    TRY(an_step_metrics_get(trainer, &metrics));
+    TRY(an_trainer_step_metrics(trainer, &metrics));
     printf("step %lld  loss %.6f\n", (long long)metrics.step, metrics.loss);
     printf("state_hash %s\n", hash);
 
 ended:
     if (status != AN_OK) fprintf(stderr, "own-op: %s\n", an_last_error(ctx));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
     return status == AN_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

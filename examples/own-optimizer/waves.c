@@ -69,7 +69,7 @@ static an_status measure_worst(void *user, an_trainer *trainer, double *worst) {
     an_predictor_options_init(&options, sizeof options);
     an_predictor *predictor = NULL;
     (void)user;
-    options.most = POINTS;
+    options.maximum = POINTS;
     for (int i = 0; i < POINTS; i++) {
         points[i][0] = (float)(i % SIDE) / (SIDE - 1);
         points[i][1] = (float)(i / SIDE) / (SIDE - 1); /* NOLINT(bugprone-integer-division): the row */
@@ -94,7 +94,7 @@ static an_status after_step(void *user, an_trainer *trainer) {
     const run *r = user;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    const an_status status = an_step_metrics_get(trainer, &metrics);
+    const an_status status = an_trainer_step_metrics(trainer, &metrics);
     return status == AN_OK ? an_folder_step(r->folder, &metrics, NULL) : status;
 }
 
@@ -103,7 +103,7 @@ static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step,
     double worst = 0;
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
-    const an_status status = an_evaluation_get(trainer, &evaluation);
+    const an_status status = an_trainer_evaluation(trainer, &evaluation);
     an_trainer_metric_value(trainer, "val_worst", &worst);
     printf("step %4lld  val_loss %.2e  val_worst %.4f%s\n", (long long)step, evaluation.loss, worst,
            best ? "  best" : "");
@@ -118,10 +118,10 @@ static an_status train(run *r, an_context *ctx, an_config *config) {
     an_run_options_init(&options, sizeof options);
     an_run_outcome outcome;
     an_run_outcome_init(&outcome, sizeof outcome);
-    an_status status = an_trainer_open_config(&r->trainer, ctx, config);
+    an_status status = an_trainer_open_config(&r->trainer, ctx, config, NULL);
     if (status == AN_OK && an_trainer_resumed(r->trainer)) printf("resumes from %s\n", an_trainer_resumed(r->trainer));
     if (status == AN_OK) status = an_folder_create(&r->folder, r->trainer, config, NULL);
-    if (status == AN_OK) status = an_run_options_get(r->trainer, &options);
+    if (status == AN_OK) status = an_trainer_run_options(r->trainer, &options);
     an_run_callbacks callbacks;
     an_run_callbacks_init(&callbacks, sizeof callbacks);
     callbacks.after_step = after_step;
@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
     if (status == AN_OK) status = train(&r, ctx, config);
     if (status != AN_OK) fprintf(stderr, "waves: %s\n", an_last_error(ctx));
     an_folder_destroy(&r.folder);
-    an_trainer_close(&r.trainer);
+    an_trainer_destroy(&r.trainer);
     an_config_destroy(&config);
     an_context_destroy(&ctx);
     return status == AN_OK ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -103,21 +103,21 @@ int main(int argc, char **argv) {
     if (argc != 2) return fail("usage: surrogate CONFIG");
     for (int i = 0; i < CELLS; i++) cells[i * SPECIES] = 0.5 + 0.5 * cos(0.05 * i);
 
-    options.most = CELLS;
+    options.maximum = CELLS;
     an_status status = an_context_create(&ctx, NULL);
-    if (status == AN_OK) status = an_trainer_open(&trainer, ctx, argv[1]);
+    if (status == AN_OK) status = an_trainer_open(&trainer, ctx, argv[1], NULL);
     if (status == AN_OK) status = teach(trainer, cells);
     if (status == AN_OK) status = an_predictor_create(&predictor, trainer, &options);
     if (status != AN_OK) {
         fail(an_last_error(ctx));
     } else if ((status = use(predictor, cells, &error)) != AN_OK) {
-        fail(an_predictor_error(predictor));
+        fail(an_last_error(NULL));
     } else {
         printf("\nthe network in the place of the reactions, for %d steps of %d cells: relative error %.2e\n", USING,
                CELLS, error);
     }
     an_predictor_destroy(&predictor);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
     return status == AN_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -6,11 +6,11 @@
  *     an_trainer *trainer = NULL;
  *     an_step_metrics metrics;
  *     an_step_metrics_init(&metrics, sizeof metrics);
- *     int ok = an_context_create(&ctx, NULL) == AN_OK && an_trainer_open(&trainer, ctx, "run.yaml") == AN_OK;
+ *     int ok = an_context_create(&ctx, NULL) == AN_OK && an_trainer_open(&trainer, ctx, "run.yaml", NULL) == AN_OK;
  *     while (ok && an_trainer_next_step(trainer) < an_trainer_steps(trainer))
  *         ok = an_trainer_step(trainer, &metrics) == AN_OK;
  *     if (!ok) fprintf(stderr, "%s\n", an_last_error(ctx));
- *     an_trainer_close(&trainer);
+ *     an_trainer_destroy(&trainer);
  *     an_context_destroy(&ctx);
  *
  * core.h explains errors, threads and structs. To build and train a model without a config, use graph.h, models.h,
@@ -33,14 +33,17 @@ extern "C" {
 
 typedef struct an_trainer an_trainer;
 
-/* Opens the run that a config file describes. The trainer owns its model and data.
+struct an_open_options; /* open.h */
+
+/* Opens the run that a config file describes. The trainer owns its model and data. `options` may be NULL.
  *
  * This call RESUMES. If the run's folder (run.dir) has checkpoints, the trainer continues from the newest good one:
  * weights, optimizer, step and place in the data. Only a folder without checkpoints gives a new run.
- * an_trainer_resumed (checkpoint.h) returns the checkpoint's path, or NULL for a new run. an_trainer_open_with
- * (open.h) can start a new run in any case. */
-AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file);
-AN_API void an_trainer_close(an_trainer **trainer);
+ * an_trainer_resumed (checkpoint.h) returns the checkpoint's path, or NULL for a new run. The options (open.h) can name
+ * another checkpoint, or start a new run in any case. */
+AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file,
+                                 const struct an_open_options *options);
+AN_API void an_trainer_destroy(an_trainer **trainer);
 
 AN_API int64_t an_trainer_steps(const an_trainer *trainer); /* of the whole run; INT64_MAX: a stream without a length */
 AN_API int64_t an_trainer_next_step(const an_trainer *trainer); /* from 0; an_trainer_steps: the run is done */
@@ -54,12 +57,12 @@ typedef struct an_step_metrics {
     double norm;  /* L2 norm of the gradients, before clipping */
     double scale; /* loss scale */
     int64_t targets, samples;
-    int64_t skips; /* skipped steps of the run so far, including this one */
+    int64_t skips;     /* skipped steps of the run so far, including this one */
+    int64_t epoch;     /* that the step belongs to, from 1; 0: a stream has no epochs */
+    double epoch_loss; /* mean over the targets of the epoch's steps so far; skipped steps do not count */
     bool skipped;
     bool ends_epoch; /* it is the last step of its epoch */
     uint8_t reserved[6];
-    int64_t epoch;     /* that the step belongs to, from 1; 0: a stream has no epochs */
-    double epoch_loss; /* mean over the targets of the epoch's steps so far; skipped steps do not count */
 } an_step_metrics;
 AN_API void an_step_metrics_init(an_step_metrics *metrics, size_t size);
 
@@ -108,11 +111,9 @@ struct an_predictor_options; /* predict.h */
 AN_API an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer,
                                      const struct an_predictor_options *options);
 AN_API void an_predictor_destroy(an_predictor **predictor);
-/* Predicts n dense samples, for models with one input of real numbers. an_predictor_error returns the message of an
- * error. */
+/* Predicts n dense samples, for models with one input of real numbers. */
 AN_API an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs);
 AN_API an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs);
-AN_API const char *an_predictor_error(const an_predictor *predictor);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,8 @@
-/* The builders of ops and layers. Included by graph.h; do not include it directly. None of these
- * functions is collective. */
-#ifndef ANNEAL_BUILDERS_H
+/* The builders of ops and layers. graph.h includes it where its parts belong, so including this header is including
+ * graph.h. None of these functions is collective. */
+#ifndef ANNEAL_GRAPH_H
+#include "anneal/graph.h"
+#elif !defined(ANNEAL_BUILDERS_H)
 #define ANNEAL_BUILDERS_H
 
 /* In an_reshape: a dimension that takes the remaining elements. */
@@ -9,7 +11,7 @@
 /* ---- products ---- */
 
 /* Matrix product a·b over the last two dimensions. The leading dimensions broadcast. */
-AN_API an_value an_product(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b);
+AN_API an_value an_matmul(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b);
 
 typedef struct an_convolution_options {
     size_t size;

@@ -16,10 +16,8 @@ extern "C" {
 /* ---- saving from the host program ---- an_trainer_save is in anneal.h. */
 
 /* As an_trainer_save, but replaces the checkpoint of this user step if there is one. The old one is removed after the
- * new one is durable. A crash in between leaves both, and an_trainer_open_at opens the newer one. */
+ * new one is durable. A crash in between leaves both, and an_open_options.user_step opens the newer one. */
 AN_API an_status an_trainer_save_over(an_trainer *trainer, int64_t user_step);
-/* Opens the checkpoint that was saved at this user step, or fails. */
-AN_API an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step);
 /* The run folder of a trainer that was created without a config; NULL: none. As with an_trainer_set_saving, a folder
  * that has the checkpoints of another run is refused by the first call that would save there. */
 AN_API an_status an_trainer_set_folder(an_trainer *trainer, const char *folder);
@@ -77,13 +75,13 @@ typedef struct an_checkpoint_info {
     int64_t best_step;
     /* the step after which the run began to use this instruction set, oneDNN and kernels; 0: always */
     int64_t bits_since;
-    bool is_run; /* the state of a run; otherwise only tensors, and most of these numbers are unknown */
-    bool kept;   /* the host program saved it under its own step */
-    uint8_t reserved[6];
     const char
         *origin; /* the checkpoint whose weights and moments the run began with (AN_RESTART_SCHEDULE); NULL: none */
     int64_t origin_step;
+    bool is_run;          /* the state of a run; otherwise only tensors, and most of these numbers are unknown */
+    bool kept;            /* the host program saved it under its own step */
     char origin_hash[40]; /* of its manifest, 32 digits; "": none */
+    uint8_t reserved[6];
 } an_checkpoint_info;
 AN_API void an_checkpoint_info_init(an_checkpoint_info *info, size_t size);
 AN_API an_status an_checkpoint_info_get(const an_checkpoint *checkpoint, an_checkpoint_info *info);
@@ -102,12 +100,12 @@ typedef struct an_checkpoint_tensor {
     const char *type; /* its type in safetensors, "F32" */
     size_t element_bytes;
     int64_t dims[AN_MAX_DIMS], elements;
-    int64_t slices; /* pieces that it is stored in */
+    int64_t slices;     /* pieces that it is stored in */
+    const char *stored; /* its type in the file: as `type`, or one of GGUF's that is read as F32, "Q4_1" */
     an_saved_role role;
     an_dtype dtype; /* NONE: a type that anneal does not have; an_checkpoint_read gives its bytes */
     int ndims;
     uint32_t reserved;
-    const char *stored; /* its type in the file: as `type`, or one of GGUF's that is read as F32, "Q4_1" */
 } an_checkpoint_tensor;
 AN_API void an_checkpoint_tensor_init(an_checkpoint_tensor *tensor, size_t size);
 /* A tensor by its number, in the order of names. */
@@ -131,55 +129,58 @@ AN_API an_status an_checkpoint_key(const an_checkpoint *checkpoint, int64_t inde
  * structure can be checked. */
 AN_API an_status an_checkpoint_verify(an_context *ctx, const char *path);
 
-/* Which weights the next exports write: AUTO, as after opening, is the moving average if the checkpoint has one.
- * AN_ERR_STATE: AVERAGE was asked for, and there is none. */
-AN_API an_status an_checkpoint_choose_weights(an_checkpoint *checkpoint, an_model_weights weights);
-/* Writes the weights to one safetensors file. The file is written under another name, synced and renamed. */
-AN_API an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file);
-/* Writes the weights to FOLDER/model.safetensors and the model to FOLDER/model.py, for PyTorch. */
-AN_API an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char *folder);
-/* Writes the model and its weights to one ONNX file (opset 17). Above 1 GiB, the weights go to a second
- * file beside it, FILE.data. */
-AN_API an_status an_checkpoint_export_onnx(const an_checkpoint *checkpoint, const char *file);
-/* The adapter of a checkpoint (an_graph_add_lora), in PEFT's format: adapter_config.json and
- * adapter_model.safetensors in a folder. */
-AN_API an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, const char *folder);
-/* The model that an adapter was trained on, with its changes added, to one safetensors file: names, types and layout of
- * every tensor are those of the file that the run read it from. That must still be there, with the same weights. */
-AN_API an_status an_checkpoint_export_merged(const an_checkpoint *checkpoint, const char *file);
+/* ---- writing for other programs ---- */
 
-/* The type of exported weights. */
-typedef enum an_export_type {
-    AN_EXPORT_F32 = 0,
-    AN_EXPORT_F16 = 1,
-    AN_EXPORT_BF16 = 2,
-    AN_EXPORT_Q8_0 = 3, /* 8 bits, in blocks of 32 with one scale; GGUF only */
-    AN_EXPORT_TYPE_LIMIT = 0x7fffffff
-} an_export_type;
+typedef enum an_export_format {
+    /* The weights in one safetensors file. */
+    AN_EXPORT_SAFETENSORS = 0,
+    /* The model that an adapter was trained on, with its changes added, in one safetensors file. Names, types and
+     * layout of every tensor are those of the file that the run read the model from. That file must still exist, with
+     * the same weights. */
+    AN_EXPORT_MERGED = 1,
+    /* The adapter of a checkpoint (an_graph_add_lora) in PEFT's format: a folder with adapter_config.json and
+     * adapter_model.safetensors. */
+    AN_EXPORT_ADAPTER = 2,
+    /* A Hugging Face model directory for transformers: config.json, weights in one safetensors file or several, and the
+     * files of the tokenizer. The checkpoint may be a run's, or a published model of one of the families of
+     * an_pretrained_family. If it has an adapter, the model is merged with it. The folder must not contain a model
+     * yet; once it has a config.json, the export is complete. */
+    AN_EXPORT_HUGGINGFACE = 3,
+    /* The same as a GGUF file for llama.cpp, with its tokenizer. Vectors, norms and position tables are always F32.
+     * With q8_0, matrices whose rows are not whole blocks are F16. */
+    AN_EXPORT_GGUF = 4,
+    /* A folder for PyTorch: the weights in model.safetensors, and the model in model.py. */
+    AN_EXPORT_TORCH = 5,
+    /* The model and its weights in one ONNX file (opset 17). Above 1 GiB, the weights go to a second file beside it,
+     * FILE.data. */
+    AN_EXPORT_ONNX = 6,
+    AN_EXPORT_LIMIT = 0x7fffffff
+} an_export_format;
 
 typedef struct an_export_options {
     size_t size;
-    /* The published model that training began with: its config.json, its tokenizer and its settings go along.
-     * NULL: what an adapter was trained on, or the model itself if it is a published one; otherwise the
-     * graph says what the model is. */
+    /* For HUGGINGFACE and GGUF: the published model that training began with. Its config.json, its tokenizer and its
+     * settings are copied. NULL: the model that an adapter was trained on, or the checkpoint itself if it is a
+     * published model; otherwise the graph says what the model is. */
     const char *from;
-    const char *tokenizer; /* the folder, tokenizer.json or GGUF file that has the tokenizer; NULL: as `from` */
-    int64_t most_bytes;    /* of weights in one file of a folder; 5 GB by default */
-    an_export_type type;
+    /* For HUGGINGFACE and GGUF: the folder, tokenizer.json or GGUF file that has the tokenizer. NULL: as `from`. */
+    const char *tokenizer;
+    int64_t max_bytes; /* of weights in one file of a folder; 5 GB by default */
+    an_export_format format;
+    /* Type of the weights, for HUGGINGFACE and GGUF: F32, F16 or BF16, and for GGUF also Q8_0. NONE: F32. The other
+     * formats keep the type that the weights have. */
+    an_dtype dtype;
+    an_model_weights weights; /* AUTO: the moving average if the checkpoint has one */
     uint32_t reserved;
 } an_export_options;
 AN_API void an_export_options_init(an_export_options *options, size_t size);
 
-/* Writes a language model of one of the families of an_pretrained_family as a folder of Hugging Face, for transformers:
- * config.json, weights in one safetensors file or several, and the files of its tokenizer. The checkpoint may be a
- * run's, or a published model. If it has an adapter, the model is merged with it. The folder must not have a model
- * already; one that has a config.json afterwards is complete. `options` may be NULL. */
-AN_API an_status an_checkpoint_export_huggingface(const an_checkpoint *checkpoint, const char *folder,
-                                                  const an_export_options *options);
-/* … as a GGUF file, for llama.cpp, with its tokenizer. Vectors, norms and tables of positions are F32 in any case;
- * with Q8_0, matrices whose rows are not whole blocks are F16. */
-AN_API an_status an_checkpoint_export_gguf(const an_checkpoint *checkpoint, const char *file,
-                                           const an_export_options *options);
+/* Writes a checkpoint for other programs, to a file or a folder, as options.format says. The bytes of the checkpoint
+ * are checked against their hashes first. A file is written under another name, synced and renamed. AN_ERR_ARGUMENT: an
+ * option is set that the format does not use. AN_ERR_STATE: weights is AVERAGE, and the checkpoint has no average.
+ * AN_ERR_UNSUPPORTED: the format cannot hold this model. `options` may be NULL. */
+AN_API an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *path,
+                                      const an_export_options *options);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 /* What every other header builds on: status codes, the context, arrays, and how structs grow.
  *
- * Errors. Every function that can fail returns an an_status and leaves a message on the context (an_last_error). NULL
- * for a handle, or for any other pointer that a call needs, is AN_ERR_ARGUMENT. If the context or the handle itself is
- * NULL, an_last_error(NULL) has the message. A function that returns no status then does nothing and returns 0, false,
- * NULL or "".
+ * Errors. Every function that can fail returns an an_status and leaves a message: an_last_error(NULL) returns the last
+ * one of the calling thread, and an_last_error(ctx) the last one of a context. NULL for a handle, or for any other
+ * pointer that a call needs, is AN_ERR_ARGUMENT. A function that returns no status then does nothing and returns 0,
+ * false, NULL or "".
  *
  * The host program. The library never prints, exits or aborts. It changes nothing in its host: no signal handlers, no
  * locale, no rounding mode, no OpenMP settings. A context, and everything made from it, is used by one thread at a
@@ -56,7 +56,8 @@ extern "C" {
 
 /* Automatic, for members of type double. */
 #define AN_AUTO ((double)NAN)
-AN_API double an_auto(void); /* the same, for languages without macros */
+AN_API double an_auto(void);          /* the same, for languages without macros */
+AN_API bool an_is_auto(double value); /* whether a member is AN_AUTO */
 
 typedef enum an_status {
 #define AN_STATUS(name, value, text) AN_##name = value,
@@ -156,13 +157,17 @@ AN_API an_status an_context_create(an_context **context, const an_context_option
  * is fine. Not collective. */
 AN_API void an_context_destroy(an_context **context);
 
-/* The message of the last error on this context, valid until the next call on it. NULL is for calls that have no
- * context yet, in the calling thread. Never returns NULL. Not collective. */
+/* The message of the last error on a context, valid until the next call on it. NULL: of the last error in the calling
+ * thread, whatever failed: a call without a context, a context, or a handle that several threads may have of their own
+ * (a predictor, a generator, an encoder). Never returns NULL. Not collective. */
 AN_API const char *an_last_error(const an_context *context);
 
 /* The functions that the last error passed through, innermost first, one a line: "in an_plan_create (plan.c:120)". Same
  * lifetime and NULL rule as an_last_error. Not collective. */
 AN_API const char *an_last_error_trail(const an_context *context);
+
+/* Releases a text that a call has allocated on this context, and sets the pointer to NULL. Not collective. */
+AN_API void an_string_release(an_context *context, char **text);
 
 /* The number of threads that kernels of this context may use. Not collective. */
 AN_API int an_context_threads(const an_context *context);

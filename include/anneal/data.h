@@ -60,7 +60,7 @@ AN_API void an_dataset_destroy(an_dataset **dataset);
 
 AN_API int64_t an_dataset_count(const an_dataset *dataset); /* at least 1 */
 AN_API int an_dataset_field_count(const an_dataset *dataset);
-AN_API an_status an_field_get(const an_dataset *dataset, int index, an_field *field);
+AN_API an_status an_dataset_field(const an_dataset *dataset, int index, an_field *field);
 
 /* The name of the table's column that an element of a field comes from, which lives as long as the
  * dataset; NULL: it has none. */
@@ -92,7 +92,7 @@ typedef struct an_class_info {
 AN_API void an_class_info_init(an_class_info *info, size_t size);
 /* Reads every sample once, O(samples), so it also finds a class that is out of range. Samples of folders of images are
  * not read: the names of the folders say it. */
-AN_API an_status an_class_info_get(an_dataset *dataset, an_class_info *info);
+AN_API an_status an_dataset_class_info(an_dataset *dataset, an_class_info *info);
 /* How many targets are class 0 … count - 1. Others do not count. Reads every sample once, O(samples). */
 AN_API an_status an_dataset_count_classes(an_dataset *dataset, int64_t count, int64_t *targets);
 
@@ -121,7 +121,7 @@ typedef struct an_category_info {
 } an_category_info;
 AN_API void an_category_info_init(an_category_info *info, size_t size);
 AN_API int64_t an_encoding_category_count(const an_encoding *encoding);
-AN_API an_status an_category_info_get(const an_encoding *encoding, int64_t index, an_category_info *info);
+AN_API an_status an_encoding_category(const an_encoding *encoding, int64_t index, an_category_info *info);
 /* Whether samples read with the one mean the same with the other. The names of columns may differ. */
 AN_API bool an_encoding_agrees(const an_encoding *encoding, const an_encoding *other);
 /* The encoding of a dataset; NULL: it has none. It lives as long as the dataset, or as the encoding
@@ -150,11 +150,11 @@ typedef struct an_feature_info {
     size_t size;
     const char *name; /* of its column, which lives as long as the dataset; NULL: it has none */
     double mean;
-    double deviation;   /* the square root of the mean square of x - mean; not finite if squares do not fit in f64 */
-    double least, most; /* equal if the feature is constant */
+    double deviation; /* the square root of the mean square of x - mean; not finite if squares do not fit in f64 */
+    double minimum, maximum; /* equal if the feature is constant */
 } an_feature_info;
 AN_API void an_feature_info_init(an_feature_info *info, size_t size);
-AN_API an_status an_feature_info_get(const an_features *features, int64_t feature, an_feature_info *info);
+AN_API an_status an_features_get(const an_features *features, int64_t feature, an_feature_info *info);
 
 /* ---- a part of a source ---- In the sources below, `begin` and `end` are fractions from 0 to 1; the defaults are 0
  * and 1. 0 and 0.9 select the first nine tenths, 0.9 and 1 the rest; no sample is in both, and none is lost. The
@@ -280,31 +280,30 @@ typedef struct an_csv_source {
     const char *const *inputs;  /* names of columns, or their numbers from 1; none: all that are not targets */
     const char *const *targets; /* the same; none: the last column */
     double begin, end;
-    int input_count, target_count;
-    an_csv_header header;
-    an_dtype dtype;   /* of inputs, and of targets that are not classes: F32 or F64; NONE: F32 */
-    bool has_targets; /* true by default */
-    bool classes;     /* targets are classes: i32, 0 or more; with one column, a sample has a single number */
-    char delimiter;   /* a comma by default */
-    uint8_t reserved[5];
     const an_encoding *encoding; /* of another table; it must outlive the dataset. NULL: this table makes its own */
     /* a column whose cells say which samples belong together, for an_dataset_split; NULL: none. It is no input
      * unless it is listed */
     const char *group;
     double constant;
-    an_csv_missing missing;
-    an_csv_categories categories;
     /* a column with a number of 0 or more for each sample; NULL: none. It is the field "weights", f64, for
      * an_trainer_options.sample_weights, and no input unless it is listed. With `encoding`, a table may be without
      * it */
     const char *weights;
     /* files that are read one after another, in this order, instead of `path`; each may be a pattern. NULL: none */
     const char *const *paths;
+    int input_count, target_count;
+    an_csv_header header;
+    an_dtype dtype; /* of inputs, and of targets that are not classes: F32 or F64; NONE: F32 */
+    an_csv_missing missing;
+    an_csv_categories categories;
     int path_count;
-    uint32_t reserved_paths;
     /* of inputs, and of targets that are no classes; with `encoding`, notations are those of that table */
     an_csv_numbers numbers;
     an_csv_dates dates;
+    bool has_targets; /* true by default */
+    bool classes;     /* targets are classes: i32, 0 or more; with one column, a sample has a single number */
+    char delimiter;   /* a comma by default */
+    uint8_t reserved[1];
 } an_csv_source;
 AN_API void an_csv_source_init(an_csv_source *source, size_t size);
 AN_API an_status an_dataset_create_csv(an_dataset **dataset, an_context *ctx, const an_csv_source *source);
@@ -326,7 +325,7 @@ typedef struct an_csv_info {
     uint8_t reserved[6];
 } an_csv_info;
 AN_API void an_csv_info_init(an_csv_info *info, size_t size);
-AN_API an_status an_csv_info_get(const an_csv_facts *facts, an_csv_info *info);
+AN_API an_status an_csv_facts_info(const an_csv_facts *facts, an_csv_info *info);
 
 /* The most different cells of a column that are told apart. */
 enum { AN_CSV_MOST_VALUES = 1000 };
@@ -345,23 +344,22 @@ typedef struct an_csv_column {
     size_t size;
     const char *name;                /* in the header, which lives as long as the facts; NULL: it has none */
     int64_t numbers, texts, missing; /* cells */
-    int64_t values;     /* different cells that are not missing; above AN_CSV_MOST_VALUES: too many to count */
-    double least, most; /* of the numbers; 0 without numbers */
-    bool whole;         /* every number is a whole number */
-    uint8_t reserved[7];
+    int64_t values;          /* different cells that are not missing; above AN_CSV_MOST_VALUES: too many to count */
+    double minimum, maximum; /* of the numbers; 0 without numbers */
+    const char *notation;    /* "1.234,5 €", "DD.MM.YYYY"; NULL: of kinds that are neither numbers nor dates */
+    const char *example;     /* one of the cells; NULL: of kind AN_CSV_KIND_PLAIN */
     /* What the cells are with AN_CSV_NUMBERS_AUTO and AN_CSV_DATES_AUTO, where that is not what the counts above
      * say. */
     an_csv_kind kind;
-    uint32_t reserved_kind;
-    const char *notation; /* "1.234,5 €", "DD.MM.YYYY"; NULL: of kinds that are neither numbers nor dates */
-    const char *example;  /* one of the cells; NULL: of kind AN_CSV_KIND_PLAIN */
+    bool whole; /* every number is a whole number */
+    uint8_t reserved[3];
 } an_csv_column;
 AN_API void an_csv_column_init(an_csv_column *column, size_t size);
 /* Columns count from 0. */
-AN_API an_status an_csv_column_get(const an_csv_facts *facts, int64_t index, an_csv_column *column);
+AN_API an_status an_csv_facts_column(const an_csv_facts *facts, int64_t index, an_csv_column *column);
 /* One of the different cells of a column, in the order of their bytes, and in how many rows it is. It lives as long as
  * the facts. NULL: there are not so many, or too many to tell apart. `count` may be NULL. */
-AN_API const char *an_csv_value(const an_csv_facts *facts, int64_t index, int64_t value, int64_t *count);
+AN_API const char *an_csv_facts_value(const an_csv_facts *facts, int64_t index, int64_t value, int64_t *count);
 
 /* ---- arrays of NumPy: .npy, and .npz with or without compression ---- */
 
@@ -402,15 +400,15 @@ typedef struct an_jsonl_source {
     const char *const *targets; /* the same; none: the last member */
     const an_dataset *like;     /* an open dataset whose names of classes are numbered; NULL: number them */
     double begin, end;
+    /* A member with a number of 0 or more in each record; NULL: none. It is the field "weights", f64, for
+     * an_trainer_options.sample_weights, and no input. */
+    const char *weights;
     int input_count, target_count;
     an_dtype dtype;        /* of numbers: F32 or F64; NONE: F32 */
     bool has_targets;      /* true by default */
     bool classes;          /* the target is a class: 0, 1, 2, … or a name */
     bool weights_optional; /* the first record may be without `weights`: then there are none */
     uint8_t reserved[1];
-    /* A member with a number of 0 or more in each record; NULL: none. It is the field "weights", f64, for
-     * an_trainer_options.sample_weights, and no input. */
-    const char *weights;
 } an_jsonl_source;
 AN_API void an_jsonl_source_init(an_jsonl_source *source, size_t size);
 AN_API an_status an_dataset_create_jsonl(an_dataset **dataset, an_context *ctx, const an_jsonl_source *source);
@@ -576,7 +574,7 @@ typedef struct an_split_source {
     size_t size;
     an_dataset *source;
     double evaluation; /* the share of samples, above 0 and below 1 */
-    int64_t seed;      /* of shuffle, stratify and group; 0 or more */
+    uint64_t seed;     /* of shuffle, stratify and group */
     an_split_by by;
     bool owns; /* the source is destroyed with the last of the parts; if they cannot be made, it remains the caller's */
     uint8_t reserved[3];
@@ -612,9 +610,9 @@ typedef struct an_augment_options {
     double erase;      /* a rectangle of up to this share of the image becomes 0 */
     int64_t shift;     /* by up to so many pixels in each direction; what comes from outside is 0 */
     int64_t crop; /* the same; what comes from outside is the mirror image, as if it were padded by it and cropped */
+    double mixup; /* 0.001 to 1,000; 0.2 is usual for images; 0: none */
     an_flip flip;
     uint32_t reserved;
-    double mixup; /* 0.001 to 1,000; 0.2 is usual for images; 0: none */
 } an_augment_options;
 AN_API void an_augment_options_init(an_augment_options *options, size_t size);
 

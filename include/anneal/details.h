@@ -30,7 +30,7 @@ AN_API void an_class_metrics_init(an_class_metrics *metrics, size_t size);
 
 /* How many classes are counted; 0: the trainer counts none. */
 AN_API int64_t an_trainer_class_count(const an_trainer *trainer);
-AN_API an_status an_class_metrics_get(const an_trainer *trainer, int64_t index, an_class_metrics *metrics);
+AN_API an_status an_trainer_class_metrics(const an_trainer *trainer, int64_t index, an_class_metrics *metrics);
 /* An element of the confusion matrix: how many targets of one class were predicted as another, or as the same. */
 AN_API an_status an_trainer_confusion(const an_trainer *trainer, int64_t target, int64_t predicted, int64_t *count);
 
@@ -68,7 +68,7 @@ AN_API void an_label_metrics_init(an_label_metrics *metrics, size_t size);
 
 /* How many labels are counted, with AN_DETAIL_CLASSES or AN_DETAIL_SCORES; 0: the trainer counts none. */
 AN_API int64_t an_trainer_label_count(const an_trainer *trainer);
-AN_API an_status an_label_metrics_get(const an_trainer *trainer, int64_t index, an_label_metrics *metrics);
+AN_API an_status an_trainer_label_metrics(const an_trainer *trainer, int64_t index, an_label_metrics *metrics);
 
 /* ---- outputs of a model that predicts numbers ---- */
 
@@ -83,7 +83,7 @@ AN_API void an_output_metrics_init(an_output_metrics *metrics, size_t size);
 /* How many outputs are measured, which is the last dimension of the targets; 0: the trainer measures
  * none, as with several ranks. */
 AN_API int64_t an_trainer_output_count(const an_trainer *trainer);
-AN_API an_status an_output_metrics_get(const an_trainer *trainer, int64_t index, an_output_metrics *metrics);
+AN_API an_status an_trainer_output_metrics(const an_trainer *trainer, int64_t index, an_output_metrics *metrics);
 
 #ifdef __cplusplus
 }

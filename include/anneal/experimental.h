@@ -178,7 +178,7 @@ AN_API an_value an_own(an_graph *graph, const char *op, int input_count, const a
                        const void *attributes);
 
 /* For kernels: leaves a message with the context and returns the status. */
-AN_API an_status an_kernel_error(const an_call *call, an_status status, const char *message);
+AN_API an_status an_kernel_fail(const an_call *call, an_status status, const char *message);
 
 /* ---- devices ---- docs/howto/add-a-device.md */
 
@@ -247,11 +247,11 @@ AN_API an_status an_context_add_optimizer(an_context *ctx, const an_optimizer_re
  * another call is under way. */
 
 enum {
-    AN_COMM_ANY = -1,         /* receive from any rank */
-    AN_COMM_MOST_TAG = 32767, /* tags are 0 to this */
+    AN_COMM_ANY = -1,        /* receive from any rank */
+    AN_COMM_MAX_TAG = 32767, /* tags are 0 to this */
     AN_COMM_NOTE = 256
 };
-#define AN_COMM_MOST_BYTES ((size_t)1 << 30) /* of one message: longer ones are sent in pieces */
+#define AN_COMM_MAX_BYTES ((size_t)1 << 30) /* of one message: longer ones are sent in pieces */
 
 /* A message on its way. Only the communicator knows what is in it; all zeros is no message. */
 typedef struct an_comm_request {

@@ -74,7 +74,6 @@ AN_API void an_graph_set_prediction(an_graph *graph, an_value value, const char 
 /* The text form (.ang): docs/ang-format.md. an_graph_print allocates the text; release it with an_string_release. */
 AN_API an_status an_graph_print(const an_graph *graph, char **text);
 AN_API an_status an_graph_parse(an_graph **graph, an_context *ctx, const char *text, size_t length);
-AN_API void an_string_release(an_context *ctx, char **text);
 
 /* The model for Graphviz; release the text in the same way. */
 AN_API an_status an_graph_dot(const an_graph *graph, char **text);

@@ -4,7 +4,8 @@
  * With normalize_inputs, the layers see (x - mean) ÷ scale of every feature; of images, of every channel. With
  * normalize_targets, the loss compares numbers of that kind, and the output y is the layers' result · scale + mean. So
  * the model takes and gives physical units. Mean and scale are run states, normalize.input.mean, normalize.target.scale
- * and so on. They have no values until an_trainer_normalize, a checkpoint or an_trainer_init gives them some; a step
+ * and so on. They have no values until an_trainer_normalize, a checkpoint or an_trainer_load_weights gives them some; a
+ * step
  * before that is refused.
  */
 #ifndef ANNEAL_MODELS_H
@@ -48,17 +49,16 @@ typedef struct an_mlp_options {
     int64_t inputs, outputs;
     const int64_t *hidden;
     double dropout;
+    const an_embedded_column *embedded; /* in the order of the inputs; NULL: none */
     int hidden_count;
     an_dtype dtype; /* NONE: f32 */
     an_activation activation;
     an_loss_kind loss;
+    int embedded_count; /* at most 256 */
     bool batch_norm;
     bool normalize_inputs;  /* see above */
     bool normalize_targets; /* for AN_LOSS_SQUARED */
-    uint8_t reserved[5];
-    const an_embedded_column *embedded; /* in the order of the inputs; NULL: none */
-    int embedded_count;                 /* at most 256 */
-    uint32_t reserved_embedded;
+    uint8_t reserved[1];
 } an_mlp_options;
 AN_API void an_mlp_options_init(an_mlp_options *options, size_t size);
 AN_API an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options);
@@ -100,23 +100,22 @@ AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_
 typedef struct an_llama_options {
     size_t size;
     int64_t layers, heads, kv_heads, width, hidden, context, vocabulary;
-    double rotary_base; /* 10,000 by default */
-    double epsilon;     /* 1e-5 by default */
-    an_dtype dtype;     /* NONE: f32 */
-    bool tied;          /* the output layer is the token table */
-    bool documents;     /* as in an_gpt2_options */
-    uint8_t reserved[2];
+    double rotary_base;     /* 10,000 by default */
+    double epsilon;         /* 1e-5 by default */
     int64_t head_size;      /* of a head; 0: width ÷ heads */
     int64_t window;         /* tokens that a token sees, itself and those before it; 0: all */
     double rotary_factor;   /* the rotary scaling of Llama 3.1, as in an_rotary_options; 0: none */
     double rotary_low;      /* its low_factor */
     double rotary_high;     /* its high_factor */
     int64_t rotary_context; /* its original_context */
+    an_dtype dtype;         /* NONE: f32 */
+    bool tied;              /* the output layer is the token table */
+    bool documents;         /* as in an_gpt2_options */
     bool attention_bias;    /* q, k and v have a bias */
     bool output_bias;       /* the layer after attention has one */
     bool feed_forward_bias;
     bool query_key_norm; /* an RMS norm over every head of q and of k, before the rotation */
-    uint8_t reserved_bias[4];
+    uint8_t reserved[6];
 } an_llama_options;
 AN_API void an_llama_options_init(an_llama_options *options, size_t size);
 AN_API an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_options *options);
@@ -207,18 +206,17 @@ typedef struct an_sequential_options {
     const int64_t *targets; /* dimensions of a sample's targets, for AN_LOSS_SQUARED; NULL: those of the last layer */
     int64_t classes;        /* for AN_LOSS_CROSS_ENTROPY; 0: unknown, the last layer decides */
     const an_layer *layers;
+    const an_embedded_column *embedded; /* in the order of the inputs, which have one dimension; NULL: none */
     int input_ndims;
     int shape_ndims;
     int target_ndims;
     int layer_count;
     an_dtype dtype; /* NONE: f32 */
     an_loss_kind loss;
+    int embedded_count;     /* at most 256 */
     bool normalize_inputs;  /* see above */
     bool normalize_targets; /* for AN_LOSS_SQUARED */
-    uint8_t reserved[6];
-    const an_embedded_column *embedded; /* in the order of the inputs, which have one dimension; NULL: none */
-    int embedded_count;                 /* at most 256 */
-    uint32_t reserved_embedded;
+    uint8_t reserved[2];
 } an_sequential_options;
 AN_API void an_sequential_options_init(an_sequential_options *options, size_t size);
 AN_API an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options);

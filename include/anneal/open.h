@@ -15,10 +15,6 @@ extern "C" {
  * config, with paths that are relative to rank 0's file. Collective. On one process it is an_config_create. */
 AN_API an_status an_config_read(an_config **config, an_context *ctx, const an_config_options *options);
 
-/* As an_trainer_open, with a config that was read before. A resumed run keeps the checkpoint's values of keys that the
- * config leaves at their default: `config` then has these values, with the origin AN_ORIGIN_CHECKPOINT. */
-AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config);
-
 /* What happens to a schedule that ends with the run, if a resumed run is given more steps. */
 typedef enum an_extend {
     AN_EXTEND_REFUSE = 0,
@@ -48,6 +44,10 @@ typedef struct an_open_options {
         *user_step; /* resume from the checkpoint that an_trainer_save made with this number, or fail; NULL: any */
     an_open_purpose purpose;
     an_extend extend;
+    int rank, ranks, hosts; /* as in an_trainer_options */
+    uint32_t details;       /* of evaluations, in addition to those that the config's metrics need; bits of an_detail */
+    an_model_weights weights; /* as in an_trainer_options */
+    an_restart restart;       /* what `resume` names is not continued: a new run begins with it */
     /* Start a new run and resume none. A folder that has the checkpoints of another run is refused when the run begins:
      * its own saves would remove them. */
     bool fresh;
@@ -55,14 +55,14 @@ typedef struct an_open_options {
      * results may differ in their last bits; the same as run.allow_new_bits in the config */
     bool new_bits;
     uint8_t reserved[6];
-    int rank, ranks, hosts; /* as in an_trainer_options */
-    uint32_t details;       /* of evaluations, in addition to those that the config's metrics need; bits of an_detail */
-    an_model_weights weights; /* as in an_trainer_options */
-    an_restart restart;       /* what `resume` names is not continued: a new run begins with it */
 } an_open_options;
 AN_API void an_open_options_init(an_open_options *options, size_t size);
-AN_API an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config,
-                                      const an_open_options *options);
+
+/* As an_trainer_open, with a config that was read before. A resumed run keeps the checkpoint's values of keys that the
+ * config leaves at their default: `config` then has these values, with the origin AN_ORIGIN_CHECKPOINT. `options` may
+ * be NULL. */
+AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config,
+                                        const an_open_options *options);
 
 /* Threads and the instruction set belong to a context. A config may ask for some (ranks.threads, run.isa); opening it
  * in a context that has others is refused. This function reads a config before there is a context. It sets `threads`

@@ -23,7 +23,7 @@
 #define an_scalar(graph, ...) an_scalar(AN_AT(graph), __VA_ARGS__)
 #define an_constant(graph, ...) an_constant(AN_AT(graph), __VA_ARGS__)
 #define an_param_freeze(graph, ...) an_param_freeze(AN_AT(graph), __VA_ARGS__)
-#define an_product(graph, ...) an_product(AN_AT(graph), __VA_ARGS__)
+#define an_matmul(graph, ...) an_matmul(AN_AT(graph), __VA_ARGS__)
 #define an_convolution(graph, ...) an_convolution(AN_AT(graph), __VA_ARGS__)
 #define an_max_pool(graph, ...) an_max_pool(AN_AT(graph), __VA_ARGS__)
 #define an_average_pool(graph, ...) an_average_pool(AN_AT(graph), __VA_ARGS__)

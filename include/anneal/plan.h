@@ -21,10 +21,9 @@ typedef struct an_params_options {
     size_t size;
     int moments;    /* of the optimizer; 2 by default, for AdamW */
     bool gradients; /* true by default; false: for prediction only, without gradients and moments */
-    uint8_t reserved[3];
     /* room for a moving average of the weights, for an_stepper_options.ema_decay; not without gradients */
     bool average;
-    uint8_t reserved_average[7];
+    uint8_t reserved[2];
 } an_params_options;
 AN_API void an_params_options_init(an_params_options *options, size_t size);
 
@@ -35,7 +34,7 @@ AN_API an_status an_params_create(an_params **params, an_context *ctx, const an_
 AN_API void an_params_destroy(an_params **params);
 
 /* Sets every parameter to its initial value. The same seed gives the same bits everywhere. */
-AN_API an_status an_params_init(an_params *params, uint64_t seed);
+AN_API an_status an_params_reset(an_params *params, uint64_t seed);
 
 typedef struct an_param_info {
     size_t size;
@@ -54,7 +53,7 @@ AN_API void an_param_info_init(an_param_info *info, size_t size);
 enum { AN_PAGE = 1024 }; /* elements; every parameter begins at a page of the flat buffer */
 
 AN_API int64_t an_params_count(const an_params *params);
-AN_API an_status an_param_info_get(const an_params *params, int64_t index, an_param_info *info);
+AN_API an_status an_params_info(const an_params *params, int64_t index, an_param_info *info);
 
 typedef enum an_param_part {
     AN_PART_WEIGHT = 0,
@@ -109,17 +108,28 @@ typedef struct an_plan_options {
     const char *const *symbols; /* every symbol of the graph */
     const int64_t *maxima;      /* and its largest value */
     int64_t budget;             /* of AN_RECOMPUTE_BUDGET: bytes of activations and scratch, without parameters */
-    /* kernels to use, by name: "attention=portable,product=portable". This also applies to the op's gradient ops
+    /* kernels to use, by name: "attention=portable,matmul=portable". This also applies to the op's gradient ops
      * (attention_diff), unless the list has these too. NULL: the fastest */
     const char *kernels;
-    int64_t checkpoint; /* bytes of the copy that checkpoints are written from, to be counted; 0: nothing is saved */
-    int64_t leaves;     /* of a step, as in an_stepper_options, to be counted; 0: 1 */
-    unsigned programs;  /* a mask of forms; 0: training and evaluation if the graph has a loss, or else prediction */
+    int64_t checkpoint;   /* bytes of the copy that checkpoints are written from, to be counted; 0: nothing is saved */
+    int64_t leaves;       /* of a step, as in an_stepper_options, to be counted; 0: 1 */
+    int64_t min_elements; /* a unit of fewer parameters is exchanged together with the next; 0: every one by itself */
+    /* of the symbols, for AN_FORM_EVALUATE: what it needs and how it computes does not depend on `maxima` then.
+     * NULL: the same */
+    const int64_t *evaluation_maxima;
+    /* the most leaves in one run of a training form; 0: 1. Where the model computes samples from each other, or
+     * computes with a sum over samples, a run has one all the same (an_plan_one_leaf) */
+    int64_t run_leaves;
+    const char *samples; /* the symbol of samples; needed if run_leaves is above 1, and for an_plan_one_leaf */
+    unsigned programs;   /* a mask of forms; 0: training and evaluation if the graph has a loss, or else prediction */
     int symbol_count;
     int moments;        /* of the optimizer, to be counted; 2 by default */
     an_dtype precision; /* BF16, F16: of products, convolutions and attention; NONE: as the graph is written */
     an_recompute recompute;
-    int segments; /* of AN_RECOMPUTE_SEGMENTS */
+    int segments;    /* of AN_RECOMPUTE_SEGMENTS */
+    int rank, ranks; /* plan what this rank of so many allocates and sends; ranks 0: one process */
+    /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT, unless the plan accumulates */
+    an_shard shard;
     /* true by default; false: every op of the graph runs by itself, for tests and profiles. The bits are the same */
     bool fused;
     /* with BF16: only the inputs of products and convolutions are rounded; all values and gradients are stored in
@@ -128,27 +138,13 @@ typedef struct an_plan_options {
     /* training has one more input "loss_weights", with the loss's type and one number for each sample, which
      * multiplies its part of the loss. It is 0 until it is set. Evaluation does not use it */
     bool weighs_samples;
-    uint8_t reserved[5];
-    int rank, ranks; /* plan what this rank of so many allocates and sends; ranks 0: one process */
-    /* what they divide. From GRADIENTS on, there is no AN_FORM_TRAIN_NEXT, unless the plan accumulates */
-    an_shard shard;
     /* from GRADIENTS on: the gradients of several runs are added in whole buffers, and only their sum is divided */
     bool accumulates;
-    uint8_t reserved_too[3];
-    int64_t min_elements; /* a unit of fewer parameters is exchanged together with the next; 0: every one by itself */
     /* with weighs_samples: training has two more inputs, "mixed_targets", like the targets, and "mixed_weights",
      * like "loss_weights". The loss is computed for these too, and added. Evaluation does not use them */
     bool mixes_targets;
-    uint8_t reserved_mixes[7];
     bool average; /* count a moving average of the weights, as in an_params_options */
-    uint8_t reserved_average[7];
-    /* of the symbols, for AN_FORM_EVALUATE: what it needs and how it computes does not depend on `maxima` then.
-     * NULL: the same */
-    const int64_t *evaluation_maxima;
-    /* the most leaves in one run of a training form; 0: 1. Where the model computes samples from each other, or
-     * computes with a sum over samples, a run has one all the same (an_plan_one_leaf) */
-    int64_t run_leaves;
-    const char *samples; /* the symbol of samples; needed if run_leaves is above 1, and for an_plan_one_leaf */
+    uint8_t reserved[6];
 } an_plan_options;
 AN_API void an_plan_options_init(an_plan_options *options, size_t size);
 
@@ -192,11 +188,11 @@ typedef struct an_plan_traffic {
     /* Two ways to give leaves to ranks: along subtrees of the tree in which leaves are added, or evenly. Of both, the
      * most leaves of a rank, and about how many bytes the busiest rank sends and receives. The cheaper one is taken. */
     int64_t subtree_leaves, subtree_bytes, even_leaves, even_bytes;
-    int rank, ranks;
-    bool subtrees; /* are taken */
-    uint8_t reserved[3];
-    int host_ranks;        /* ranks of a host that add gradients in memory that they share; 1: by messages */
     int64_t read, written; /* bytes of other ranks' gradients in that memory */
+    int rank, ranks;
+    int host_ranks; /* ranks of a host that add gradients in memory that they share; 1: by messages */
+    bool subtrees;  /* are taken */
+    uint8_t reserved[3];
 } an_plan_traffic;
 AN_API void an_plan_traffic_init(an_plan_traffic *traffic, size_t size);
 AN_API an_status an_plan_traffic_get(const an_plan *plan, an_plan_traffic *traffic);
@@ -300,7 +296,7 @@ typedef struct an_input_info {
 } an_input_info;
 AN_API void an_input_info_init(an_input_info *info, size_t size);
 AN_API int64_t an_program_input_count(const an_program *program);
-AN_API an_status an_input_info_get(const an_program *program, int64_t index, an_input_info *info);
+AN_API an_status an_program_input(const an_program *program, int64_t index, an_input_info *info);
 
 /* Copies an array into an input. It must have the input's shape at the present sizes. */
 AN_API an_status an_program_set_input(an_program *program, const char *name, const an_array *array);
@@ -331,16 +327,17 @@ typedef struct an_profile_entry {
     double seconds;      /* of all runs */
     double begin, last;  /* of the last run: seconds from the first instruction until it began, and its duration */
     double flops, bytes; /* of one run, at the present sizes */
+    double began;        /* of the last run: when this instruction began, on the clock of an_span */
     an_dtype dtype;      /* of its first operand */
     bool backward;
     uint8_t reserved[3];
-    double began; /* of the last run: when this instruction began, on the clock of an_span */
 } an_profile_entry;
 AN_API void an_profile_entry_init(an_profile_entry *entry, size_t size);
 /* Measures the time of every instruction from now on. */
 AN_API void an_program_profile(an_program *program, bool on);
 AN_API int64_t an_program_profile_count(const an_program *program, an_form form);
-AN_API an_status an_profile_entry_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry);
+AN_API an_status an_program_profile_entry(const an_program *program, an_form form, int64_t index,
+                                          an_profile_entry *entry);
 
 #ifdef __cplusplus
 }

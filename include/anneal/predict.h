@@ -15,18 +15,16 @@ extern "C" {
 
 typedef struct an_predictor_options {
     size_t size;
-    int64_t most;       /* samples in one call, at most; 1 by default */
-    const char *output; /* name of the model's output; NULL: the first */
-    int threads;        /* 0: those of the context */
-
-    /* Of an_predictor_open only. */
-    int symbol_count; /* symbols of the model whose sizes the checkpoint does not record, or are to be others */
+    int64_t maximum;            /* samples in one call, at most; 1 by default */
+    const char *output;         /* name of the model's output; NULL: the first */
     const char *const *symbols; /* such as "tokens" */
     const int64_t *sizes;       /* and how large each is */
-    bool f32_storage; /* as in an_plan_options, of a checkpoint of 0.1 that was trained so; later ones record it */
-    uint8_t reserved[7];
+    int threads;                /* 0: those of the context */
+    /* Of an_predictor_open only. */
+    int symbol_count;         /* symbols of the model whose sizes the checkpoint does not record, or are to be others */
     an_model_weights weights; /* of the checkpoint; a predictor of a trainer takes those of an_trainer_options */
-    uint32_t reserved_weights;
+    bool f32_storage; /* as in an_plan_options, of a checkpoint of 0.1 that was trained so; later ones record it */
+    uint8_t reserved[3];
 } an_predictor_options;
 AN_API void an_predictor_options_init(an_predictor_options *options, size_t size);
 
@@ -57,10 +55,10 @@ typedef struct an_range_info {
     int64_t outside;         /* of these, with a number that is outside of its feature's range, or no number */
     int64_t feature;         /* that was outside in most samples; -1: none was */
     int64_t feature_outside; /* samples in which it was */
-    double least, most;      /* its range */
+    double minimum, maximum; /* its range */
 } an_range_info;
 AN_API void an_range_info_init(an_range_info *info, size_t size);
-AN_API an_status an_range_info_get(const an_predictor *predictor, an_range_info *info);
+AN_API an_status an_predictor_range(const an_predictor *predictor, an_range_info *info);
 
 /* For models that read tokens. A sample is as many tokens as the context has; the result is the logits of the
  * token that follows each. */

@@ -4,7 +4,7 @@
  *     an_pretrained_open(&p, ctx, "SmolLM2-135M");
  *     an_pretrained_graph(p, &graph, NULL);      a graph like that of an_model_llama
  *     an_trainer_create(&trainer, ctx, graph, …);
- *     an_trainer_init(trainer, &init);           with init.path = "SmolLM2-135M": the weights
+ *     an_trainer_load_weights(trainer, &init);           with init.path = "SmolLM2-135M": the weights
  *
  * None of these functions is collective. */
 #ifndef ANNEAL_PRETRAINED_H
@@ -37,26 +37,25 @@ typedef struct an_pretrained_info {
     int64_t elements;     /* of all tensors */
     double rotary_base;   /* 0: positions are not rotary */
     double rotary_factor; /* of Llama 3.1's scaling; 0: none */
+    int64_t classes;      /* of a classifier; 0: it has none */
+    double dropout;       /* that the folder trains with; 0: none, or it does not say */
     bool is_gguf;         /* or else a folder */
     bool tied;            /* the output layer is the token table */
     uint8_t reserved[6];
-    int64_t classes; /* of a classifier; 0: it has none */
-    double dropout;  /* that the folder trains with; 0: none, or it does not say */
 } an_pretrained_info;
 AN_API void an_pretrained_info_init(an_pretrained_info *info, size_t size);
 AN_API an_status an_pretrained_info_get(const an_pretrained *pretrained, an_pretrained_info *info);
 
 typedef struct an_pretrained_options {
     size_t size;
-    an_dtype dtype; /* of the parameters; NONE: f32 */
-    bool documents; /* as in an_gpt2_options */
-    uint8_t reserved[3];
     /* of BERT: logits of so many classes. 0: as the folder says, and without a classifier there, an embedding if it
      * says how tokens are pooled, or else hidden states */
     int64_t classes;
     double dropout; /* of BERT and GPT-2, in training */
+    an_dtype dtype; /* of the parameters; NONE: f32 */
     int pooling;    /* of BERT: 1 + an_bert_pooling; 0: as the folder says, or else the pooler */
-    uint32_t reserved_pooling;
+    bool documents; /* as in an_gpt2_options */
+    uint8_t reserved[7];
 } an_pretrained_options;
 AN_API void an_pretrained_options_init(an_pretrained_options *options, size_t size);
 /* Builds the model. Parameters have the names that Hugging Face gives them. */
@@ -81,9 +80,9 @@ typedef struct an_pretrained_sampling {
     int64_t top_k;
     int32_t stop_tokens[AN_PRETRAINED_STOPS];
     int stop_count; /* 0: nothing says it; the tokenizer has an end token too */
-    uint32_t reserved;
     char ignored
         [AN_PRETRAINED_IGNORED]; /* keys of generation_config.json that ask for something else, as a list; "": none */
+    uint8_t reserved[4];
 } an_pretrained_sampling;
 AN_API void an_pretrained_sampling_init(an_pretrained_sampling *sampling, size_t size);
 /* Values are taken as transformers takes them: without do_sample, a temperature has no effect. A value that is out

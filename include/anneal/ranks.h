@@ -18,8 +18,8 @@ extern "C" {
 AN_API an_status an_context_create_mpi_f(an_context **context, int comm, const an_context_options *options);
 
 /* This process among those of the context, from 0, and how many there are. Not collective. */
-AN_API int an_rank(const an_context *ctx);
-AN_API int an_ranks(const an_context *ctx);
+AN_API int an_context_rank(const an_context *ctx);
+AN_API int an_context_ranks(const an_context *ctx);
 
 /* Where the ranks are, and what they have. */
 typedef struct an_ranks_info {
@@ -32,7 +32,7 @@ typedef struct an_ranks_info {
     int host_processors; /* that these may use together */
 } an_ranks_info;
 AN_API void an_ranks_info_init(an_ranks_info *info, size_t size);
-AN_API an_status an_ranks_info_get(const an_context *ctx, an_ranks_info *info); /* not collective */
+AN_API an_status an_context_ranks_info(const an_context *ctx, an_ranks_info *info); /* not collective */
 
 /* Makes one rank's error everyone's, where ranks do something that may fail on one of them, such as reading a file:
  * call it with the status of this rank. If a rank has an error, every rank gets it, with its message; with several,
@@ -52,16 +52,16 @@ typedef enum an_reduce_kind {
 } an_reduce_kind;
 
 /* Returns when all ranks have called it. */
-AN_API an_status an_barrier(an_context *ctx);
+AN_API an_status an_ranks_barrier(an_context *ctx);
 
 /* The data of rank `root`, on all ranks. */
-AN_API an_status an_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root);
+AN_API an_status an_ranks_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root);
 
 /* `count` elements of every rank in the order of ranks: in `dst` of rank `root`, which has room for `count` times the
  * number of ranks; dst of others may be NULL. (an_gather is the op.) */
-AN_API an_status an_gather_ranks(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype, int root);
+AN_API an_status an_ranks_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype, int root);
 /* The same in `dst` of every rank. */
-AN_API an_status an_all_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype);
+AN_API an_status an_ranks_all_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype);
 
 /* Combines the arrays of all ranks, element by element, and leaves the result in the array of every rank. Types: f32,
  * f64, i32, i64.
@@ -69,11 +69,11 @@ AN_API an_status an_all_gather(an_context *ctx, const void *src, void *dst, int6
  * Floating-point sums are added in one binary tree over the ranks, (0 + 1) + (2 + 3) and so on. So the same ranks
  * always give the same bits, but another number of ranks gives others. (Training adds by leaves, which makes its
  * results independent of ranks.) */
-AN_API an_status an_all_reduce(an_context *ctx, void *data, int64_t count, an_dtype dtype, an_reduce_kind kind);
+AN_API an_status an_ranks_all_reduce(an_context *ctx, void *data, int64_t count, an_dtype dtype, an_reduce_kind kind);
 /* The same result divided among ranks: `src` has `count` times the number of ranks, and rank i gets elements i·count
  * … (i + 1)·count - 1 of the result. */
-AN_API an_status an_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype,
-                                   an_reduce_kind kind);
+AN_API an_status an_ranks_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype,
+                                         an_reduce_kind kind);
 
 #ifdef __cplusplus
 }

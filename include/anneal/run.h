@@ -32,11 +32,11 @@ typedef struct an_save_report {
 } an_save_report;
 AN_API void an_save_report_init(an_save_report *report, size_t size);
 /* From the callback after_save only; AN_ERR_STATE at other times. */
-AN_API an_status an_save_report_get(const an_trainer *trainer, an_save_report *report);
+AN_API an_status an_trainer_save_report(const an_trainer *trainer, an_save_report *report);
 
-/* Functions that are called at named points of a run. They ask the trainer for numbers: an_step_metrics_get,
- * an_evaluation_get, an_save_report_get. Nothing that they do changes the order of a run. A status other than AN_OK
- * ends the run. Each may be NULL. */
+/* Functions that are called at named points of a run. They ask the trainer for numbers: an_trainer_step_metrics,
+ * an_trainer_evaluation, an_trainer_save_report. Nothing that they do changes the order of a run. A status other than
+ * AN_OK ends the run. Each may be NULL. */
 typedef struct an_run_callbacks {
     size_t size;
     an_status (*before_step)(void *user, an_trainer *trainer, int64_t step); /* from 1 */
@@ -55,7 +55,7 @@ typedef struct an_run_options {
     int64_t evaluate_every;  /* steps; 0: only after the last step */
     double evaluate_seconds; /* instead: seconds between evaluations; 0: by steps */
     double evaluate_epochs;  /* instead: at the end of every so many epochs, however many steps each has; 0: by steps */
-    double most_seconds;     /* the run ends after the step in which this time is over; 0: no limit */
+    double max_seconds;      /* the run ends after the step in which this time is over; 0: no limit */
     const char *best;        /* metric of the best checkpoint; NULL: val_loss */
     const char *early_stop;  /* metric of early stopping; NULL: the run goes to its end */
     int64_t patience;        /* evaluations without improvement before the run stops; 5 by default */
@@ -71,7 +71,7 @@ typedef enum an_run_end {
     AN_RUN_DONE = 0,          /* all steps were taken */
     AN_RUN_STOPPED_EARLY = 1, /* the metric stopped improving */
     AN_RUN_REQUESTED = 2,     /* an_trainer_request_stop */
-    AN_RUN_TIME = 3,          /* most_seconds were over */
+    AN_RUN_TIME = 3,          /* max_seconds were over */
     AN_RUN_FAILED = 4,        /* an_trainer_run has returned an error */
     AN_RUN_LIMIT = 0x7fffffff
 } an_run_end;
@@ -92,7 +92,7 @@ AN_API void an_run_outcome_init(an_run_outcome *outcome, size_t size);
 /* The options for an_trainer_run if it gets none. A trainer that was opened from a config has those of the config. */
 AN_API an_status an_trainer_set_run_options(an_trainer *trainer, const an_run_options *options);
 /* Gets them, so that a program can add callbacks. */
-AN_API an_status an_run_options_get(const an_trainer *trainer, an_run_options *options);
+AN_API an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options);
 
 /* Takes all remaining steps, with evaluations in between and, if there is data for it, one after the last step.
  * `options` may be NULL: those of an_trainer_set_run_options. `outcome` may be NULL. */

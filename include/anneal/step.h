@@ -37,18 +37,18 @@ typedef struct an_stepper_options {
     /* parts of a step whose gradients are added in a tree; 0: 1. More leaves allow as many ranks without changing
      * the bits. A rank whose leaves are n micro-batches has log2(n) more gradient buffers */
     int64_t leaves;
-    int64_t seed;            /* of dropout */
+    uint64_t seed;           /* of dropout */
     const an_scaler *scaler; /* how the loss scale starts; NULL: defaults */
-    bool scales;             /* use a loss scale, for f16 */
-    bool skips;              /* skip a step whose gradients are not finite; otherwise it is an error */
-    /* the gradients of each leaf are rounded to bf16 before they are added in f32. Ranks that divide gradients then
-     * send half as many bytes; the bits are the same on any number of ranks, but not those of f32 */
-    bool reduces_bf16;
-    uint8_t reserved[5];
     /* of an exponential moving average of the weights, above 0 and below 1; 0: none. The parameters need room
      * for it (an_params_options.average). The first update copies the weights. Each later one that is not
      * skipped adds (1 - ema_decay)·(weight - average) to the average. AN_PART_AVERAGE reads it */
     double ema_decay;
+    bool scales; /* use a loss scale, for f16 */
+    bool skips;  /* skip a step whose gradients are not finite; otherwise it is an error */
+    /* the gradients of each leaf are rounded to bf16 before they are added in f32. Ranks that divide gradients then
+     * send half as many bytes; the bits are the same on any number of ranks, but not those of f32 */
+    bool reduces_bf16;
+    uint8_t reserved[5];
 } an_stepper_options;
 AN_API void an_stepper_options_init(an_stepper_options *options, size_t size);
 

@@ -2,7 +2,7 @@
  *
  * A tokenizer is read from a tokenizer.json, or put together from the parts that a GGUF file has. It never changes, and
  * any number of threads may use it at the same time. Each thread that encodes has an encoder, which holds the memory
- * that encoding needs. Encoders and decoders keep their own error messages. None of these functions is collective.
+ * that encoding needs. Their errors are the thread's: an_last_error(NULL). None of these functions is collective.
  *
  *     an_tokenizer *tokenizer = NULL;
  *     an_encoder *encoder = NULL;
@@ -108,7 +108,6 @@ AN_API an_status an_encoder_run(an_encoder *encoder, const char *text, size_t le
                                 const int32_t **tokens, int64_t *count);
 /* Of each token of the last call, which text it belongs to, as the model numbers them: 0 or 1. */
 AN_API const int32_t *an_encoder_types(const an_encoder *encoder);
-AN_API const char *an_encoder_error(const an_encoder *encoder);
 
 /* ---- tokens to text ---- */
 
@@ -127,7 +126,6 @@ AN_API void an_decoder_destroy(an_decoder **decoder);
 AN_API an_status an_decoder_push(an_decoder *decoder, int32_t token, const char **text, size_t *length);
 /* What is left of a character that never ended, as U+FFFD. The decoder then begins a new text. */
 AN_API an_status an_decoder_end(an_decoder *decoder, const char **text, size_t *length);
-AN_API const char *an_decoder_error(const an_decoder *decoder);
 
 /* ---- making a tokenizer ---- */
 
@@ -141,7 +139,7 @@ typedef struct an_bpe_trainer an_bpe_trainer;
 typedef struct an_bpe_options {
     size_t size;
     int64_t vocabulary;         /* tokens in all: those of 256 bytes, special ones and merges */
-    int64_t least;              /* a pair that appears less often is no token; 2 by default */
+    int64_t minimum;            /* a pair that appears less often is no token; 2 by default */
     const char *pre;            /* what cuts texts into words: a name as in an_tokenizer_parts; NULL: "gpt-2" */
     const char *const *special; /* tokens that are never made from plain text, such as "<|endoftext|>" */
     int64_t special_count;

@@ -8,6 +8,7 @@
 #ifndef ANNEAL_TRAIN_H
 #define ANNEAL_TRAIN_H
 
+#include "anneal/adapter.h"
 #include "anneal/data.h"
 #include "anneal/step.h"
 
@@ -56,7 +57,7 @@ typedef struct an_trainer_options {
     size_t size;
     int64_t steps;                         /* of the run; 0: as many as `epochs` have */
     int64_t epochs;                        /* 0: 1 */
-    int64_t seed;                          /* random seed for weights, sample order and dropout */
+    uint64_t seed;                         /* random seed for weights, sample order and dropout */
     const an_batch_options *batch;         /* NULL: defaults */
     const an_group_options *groups;        /* NULL: defaults */
     const an_optimizer_options *optimizer; /* NULL: defaults */
@@ -71,33 +72,8 @@ typedef struct an_trainer_options {
     /* files of a checkpoint that are written at the same time; 0: one for each rank, and for each host if there are
      * more than 64 ranks */
     int64_t writers;
-    an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
-    an_recompute recompute;
-    int segments;       /* as in an_plan_options */
-    int loader_threads; /* threads that read ahead, as many again in evaluations; 0: samples are read when needed */
-    an_norms norms;
-    an_open_purpose purpose;
-    bool skips;       /* skip a step that is not finite; otherwise it is an error */
-    bool fused;       /* as in an_plan_options; true by default */
-    bool f32_storage; /* as in an_plan_options */
-    /* the loss is the mean over samples of the mean over each sample's targets; otherwise it is the mean over all
-     * targets of a step. Samples without targets do not count */
-    bool sample_mean;
-    /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
-    bool owns;
-    bool saves;        /* the run will be saved: the plan counts what a checkpoint needs */
-    bool reduces_bf16; /* as in an_stepper_options */
-    /* an_trainer_init follows, or a resume: only parameters that it does not load get random values. Until then
-     * weights are 0 */
-    bool loads_weights;
-    int rank, ranks;      /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
-    int hosts;            /* … on so many hosts; 0: one */
-    an_shard shard;       /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
-    int64_t min_elements; /* as in an_plan_options */
+    int64_t min_elements;              /* as in an_plan_options */
     const an_augment_options *augment; /* random changes of training samples; NULL: none */
-    /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
-    uint32_t details;
-    uint32_t reserved_details;
     /* of every class of a model that predicts one for each sample; the trainer copies them. The loss of a step is
      * the sum of weight · loss over its targets, divided by the sum of their weights. Evaluations do not weigh.
      * NULL: none */
@@ -110,12 +86,37 @@ typedef struct an_trainer_options {
      * O(samples). NULL: every sample weighs the same */
     const char *sample_weights;
     double ema_decay; /* as in an_stepper_options; 0: none */
-    /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
-    an_model_weights weights;
-    an_accumulation accumulate;
     /* samples that are evaluated at a time. Part of the run, as sums are added by such groups. 0: 512 rows (samples
      * × tokens), or 32 images */
     int64_t evaluation_micro;
+    an_dtype precision; /* NONE: as the graph is written; with F16 the loss is scaled */
+    an_recompute recompute;
+    int segments;       /* as in an_plan_options */
+    int loader_threads; /* threads that read ahead, as many again in evaluations; 0: samples are read when needed */
+    an_norms norms;
+    an_open_purpose purpose;
+    int rank, ranks; /* with AN_OPEN_PLAN: plan for this rank of so many; ranks 0: those of the context */
+    int hosts;       /* … on so many hosts; 0: one */
+    an_shard shard;  /* as in an_plan_options, or AN_SHARD_AUTO; one process divides nothing */
+    /* bits of an_detail; 0: none. Metrics of classes that were asked for here are part of state_hash */
+    uint32_t details;
+    /* that evaluations and predictors of this trainer use: AUTO and AVERAGE are the moving average, if there is one */
+    an_model_weights weights;
+    an_accumulation accumulate;
+    bool skips;       /* skip a step that is not finite; otherwise it is an error */
+    bool fused;       /* as in an_plan_options; true by default */
+    bool f32_storage; /* as in an_plan_options */
+    /* the loss is the mean over samples of the mean over each sample's targets; otherwise it is the mean over all
+     * targets of a step. Samples without targets do not count */
+    bool sample_mean;
+    /* graph and datasets are destroyed with the trainer; if it cannot be created, they remain the caller's */
+    bool owns;
+    bool saves;        /* the run will be saved: the plan counts what a checkpoint needs */
+    bool reduces_bf16; /* as in an_stepper_options */
+    /* an_trainer_load_weights follows, or a resume: only parameters that it does not load get random values. Until then
+     * weights are 0 */
+    bool loads_weights;
+    uint8_t reserved[4];
 } an_trainer_options;
 AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
 
@@ -123,30 +124,24 @@ AN_API void an_trainer_options_init(an_trainer_options *options, size_t size);
  * datasets and everything that the options point to must outlive the trainer, except the option structs themselves. */
 AN_API an_status an_trainer_create(an_trainer **trainer, an_graph *graph, an_dataset *training, an_dataset *evaluation,
                                    const an_trainer_options *options);
-AN_API void an_trainer_destroy(an_trainer **trainer); /* the same as an_trainer_close */
 
 /* Checks that a graph can read the samples of a dataset. The message says what does not fit. */
 AN_API an_status an_graph_check_data(an_graph *graph, const an_dataset *dataset);
 
-/* A dataset without samples, for programs that pass samples to each step (an_trainer_step_on). It has the fields
- * that the graph reads. A dimension that is a symbol, except the number of samples, has `symbol_size` elements;
- * 0: such a dimension is refused. */
-AN_API an_status an_dataset_create_stream(an_dataset **dataset, const an_graph *graph, int64_t symbol_size);
-
 /* ---- initial weights ---- */
 
 /* Renames tensors of a file: `text` replaces what the regular expression matches. This struct never grows. */
-typedef struct an_init_rename {
+typedef struct an_load_rename {
     const char *pattern, *text;
-} an_init_rename;
+} an_load_rename;
 
 /* Initial weights from files. */
-typedef struct an_init_options {
+typedef struct an_load_options {
     size_t size;
     const char *path;              /* a checkpoint, a run folder, a safetensors file, or a Hugging Face folder */
     const char *model_type;        /* "gpt2" or "llama", which a Hugging Face folder must have; NULL: any */
     const char *place;             /* text that messages begin with; NULL: none */
-    const an_init_rename *renames; /* applied to the names in the files, in order */
+    const an_load_rename *renames; /* applied to the names in the files, in order */
     int rename_count;
     bool accepts_missing;    /* parameters that the files do not have keep their random values; otherwise an error */
     bool accepts_unexpected; /* tensors that the model does not have are ignored; otherwise an error */
@@ -159,10 +154,10 @@ typedef struct an_init_options {
     bool new_heads;
     an_model_weights weights; /* of a checkpoint */
     uint32_t reserved_weights;
-} an_init_options;
-AN_API void an_init_options_init(an_init_options *options, size_t size);
+} an_load_options;
+AN_API void an_load_options_init(an_load_options *options, size_t size);
 /* Loads them into a trainer that has not taken a step. Everything is checked before the first weight changes. */
-AN_API an_status an_trainer_init(an_trainer *trainer, const an_init_options *options);
+AN_API an_status an_trainer_load_weights(an_trainer *trainer, const an_load_options *options);
 
 /* How mean and scale are made from the statistics of a feature. If all numbers of a feature are equal, they are the
  * mean, and the scale is 1. */
@@ -194,7 +189,7 @@ AN_API an_status an_trainer_normalize(an_trainer *trainer, const an_normalize_op
 /* ---- steps and evaluations ---- an_trainer_step is in anneal.h. */
 
 /* The numbers of the last step; after a resume, those in the checkpoint. AN_ERR_STATE if there was none. */
-AN_API an_status an_step_metrics_get(const an_trainer *trainer, an_step_metrics *metrics);
+AN_API an_status an_trainer_step_metrics(const an_trainer *trainer, an_step_metrics *metrics);
 
 typedef struct an_evaluation {
     size_t size;
@@ -204,17 +199,16 @@ typedef struct an_evaluation {
     double accuracy, top5;          /* fractions from 0 to 1; only if `classifies`, accuracy also if `counts_right` */
     double mean_absolute_error, r2; /* only if `measures` */
     double seconds;                 /* time that it took */
-    bool classifies;                /* the model predicts classes */
-    bool measures;                  /* the model predicts numbers like its targets */
-    uint8_t reserved[6];
-    double precision, recall, f1; /* means over classes; only if `counts_classes` */
+    double precision, recall, f1;   /* means over classes; only if `counts_classes` */
     double auc;          /* area under the ROC curve, NaN if a class has no targets; only if `scores_classes` */
+    double margin;       /* mean reward of the chosen answers minus that of the rejected ones; only if `prefers` */
+    bool classifies;     /* the model predicts classes */
+    bool measures;       /* the model predicts numbers like its targets */
     bool counts_classes; /* the trainer has AN_DETAIL_CLASSES, and the model classifies */
     bool scores_classes; /* the trainer has AN_DETAIL_SCORES, and the model has two classes */
     bool counts_right;   /* accuracy is known without `classifies`: of a language model, whose tokens are the targets */
     bool prefers;        /* the model learns from pairs of answers (an_graph_add_dpo) */
-    uint8_t reserved_classes[4];
-    double margin; /* mean reward of the chosen answers minus that of the rejected ones; only if `prefers` */
+    uint8_t reserved[2];
 } an_evaluation;
 AN_API void an_evaluation_init(an_evaluation *evaluation, size_t size);
 
@@ -222,7 +216,7 @@ AN_API void an_evaluation_init(an_evaluation *evaluation, size_t size);
  * Training is not affected. */
 AN_API an_status an_trainer_evaluate(an_trainer *trainer, an_evaluation *evaluation);
 /* The last evaluation of the run (run.h); after a resume, the one in the checkpoint. AN_ERR_STATE if there was none. */
-AN_API an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation);
+AN_API an_status an_trainer_evaluation(const an_trainer *trainer, an_evaluation *evaluation);
 
 /* A number of an evaluation by its name: "val_loss", "val_perplexity", "val_accuracy", "val_top5", "val_mae", "val_r2",
  * "val_precision", "val_recall", "val_f1", "val_auc", "val_margin". false: there is no such metric, or this model or
@@ -245,24 +239,22 @@ AN_API an_status an_trainer_norm(const an_trainer *trainer, int index, const cha
 /* The run in numbers. */
 typedef struct an_trainer_info {
     size_t size;
-    int64_t parameters;                          /* elements of all parameters */
-    int64_t samples;                             /* of the training data; 0: a stream */
-    int64_t evaluation_samples;                  /* of an evaluation; 0: there is none */
-    int64_t tokens;                              /* in a sample; 1 if samples are not made of tokens */
-    int64_t steps;                               /* of the run */
-    int64_t epoch_steps;                         /* of the first epoch; 0: a stream */
-    int64_t least_epoch_steps, most_epoch_steps; /* epochs differ if accumulation changes by epoch; 0: a stream */
-    int64_t global, micro, leaves;               /* samples in a step and in a micro-batch; leaves of a step */
-    int64_t least_micro;                         /* samples in the smallest micro-batch of the run; 0: a stream */
-    double epochs;                               /* of the run; 0: a stream */
-    double rate;                                 /* peak learning rate; 0: opened to inspect its plan */
-    an_dtype dtype, precision;                   /* of the parameters; of products */
+    int64_t parameters;                       /* elements of all parameters */
+    int64_t samples;                          /* of the training data; 0: a stream */
+    int64_t evaluation_samples;               /* of an evaluation; 0: there is none */
+    int64_t tokens;                           /* in a sample; 1 if samples are not made of tokens */
+    int64_t steps;                            /* of the run */
+    int64_t epoch_steps;                      /* of the first epoch; 0: a stream */
+    int64_t min_epoch_steps, max_epoch_steps; /* epochs differ if accumulation changes by epoch; 0: a stream */
+    int64_t global, micro, leaves;            /* samples in a step and in a micro-batch; leaves of a step */
+    int64_t min_micro;                        /* samples in the smallest micro-batch of the run; 0: a stream */
+    double epochs;                            /* of the run; 0: a stream */
+    double rate;                              /* peak learning rate; 0: opened to inspect its plan */
+    int64_t evaluation_micro;                 /* samples that are evaluated at a time; 0: there is no evaluation */
+    int64_t together;          /* leaves in a micro-batch; 1: a micro-batch is a leaf, or a part of one */
+    an_dtype dtype, precision; /* of the parameters; of products */
     int loader_threads;
-    uint32_t reserved;
-    int64_t evaluation_micro; /* samples that are evaluated at a time; 0: there is no evaluation */
-    int64_t together;         /* leaves in a micro-batch; 1: a micro-batch is a leaf, or a part of one */
-    an_recompute recompute;   /* what was chosen, if the options say AN_RECOMPUTE_AUTO */
-    uint32_t reserved_recompute;
+    an_recompute recompute; /* what was chosen, if the options say AN_RECOMPUTE_AUTO */
 } an_trainer_info;
 AN_API void an_trainer_info_init(an_trainer_info *info, size_t size);
 AN_API an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info);
@@ -289,9 +281,9 @@ typedef struct an_strategy {
 } an_strategy;
 AN_API void an_strategy_init(an_strategy *strategy, size_t size);
 /* AN_ERR_STATE: the trainer has not looked at it. */
-AN_API an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_strategy *strategy);
+AN_API an_status an_trainer_strategy(const an_trainer *trainer, an_shard shard, an_strategy *strategy);
 /* The memory of the rank that needs most; zeros if the strategy is not possible. */
-AN_API an_status an_strategy_memory_get(const an_trainer *trainer, an_shard shard, an_plan_memory *memory);
+AN_API an_status an_trainer_strategy_memory(const an_trainer *trainer, an_shard shard, an_plan_memory *memory);
 
 /* XXH3-128 of the weights in canonical order, as 32 hexadecimal digits. Both hashes are collective if ranks
  * divide the state (an_shard). */

@@ -65,9 +65,9 @@ static void set_request(an_comm_request *request, MPI_Request mpi, uint64_t dire
 
 /* NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker): requests are waited for elsewhere */
 
-/* MPI counts in int: the library sends no more than AN_COMM_MOST_BYTES at once. */
+/* MPI counts in int: the library sends no more than AN_COMM_MAX_BYTES at once. */
 static bool is_too_long(an_comm *comm, size_t count) {
-    if (count <= AN_COMM_MOST_BYTES) return false;
+    if (count <= AN_COMM_MAX_BYTES) return false;
     snprintf(comm->note, sizeof comm->note, "%zu bytes are too many for one message", count);
     return true;
 }

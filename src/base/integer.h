@@ -23,8 +23,8 @@ static inline int64_t an_next_multiple(int64_t value, int64_t multiple) {
 }
 
 /* The size of equal parts, none larger than `most`: the last is then not much smaller than the others. */
-static inline int64_t an_even_part(int64_t whole, int64_t most) {
-    return an_divide_up(whole, an_divide_up(whole, most));
+static inline int64_t an_even_part(int64_t whole, int64_t maximum) {
+    return an_divide_up(whole, an_divide_up(whole, maximum));
 }
 
 #endif

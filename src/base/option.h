@@ -83,7 +83,7 @@ typedef struct an_option {
     const char *of;            /* types that have it; "": all of them */
     const char *default_value; /* NULL: none; AN_OPTION_REQUIRED */
     const char *words;
-    double least, most;
+    double minimum, maximum;
     bool above, below; /* the limits themselves are outside */
     const char *units;
     const char *table; /* the path whose options a table has; NULL: its own */

@@ -17,12 +17,12 @@
 #define NONE NULL
 #define REQUIRED AN_OPTION_REQUIRED
 
-#define ANY .least = -(double)INFINITY, .most = (double)INFINITY
-#define FROM(a) .least = (a), .most = (double)INFINITY
-#define ABOVE(a) .least = (a), .above = true, .most = (double)INFINITY
-#define BETWEEN(a, b) .least = (a), .most = (b)
-#define BELOW(a, b) .least = (a), .most = (b), .below = true
-#define BELOW_ABOVE(a, b) .least = (a), .above = true, .most = (b), .below = true
+#define ANY .minimum = -(double)INFINITY, .maximum = (double)INFINITY
+#define FROM(a) .minimum = (a), .maximum = (double)INFINITY
+#define ABOVE(a) .minimum = (a), .above = true, .maximum = (double)INFINITY
+#define BETWEEN(a, b) .minimum = (a), .maximum = (b)
+#define BELOW(a, b) .minimum = (a), .maximum = (b), .below = true
+#define BELOW_ABOVE(a, b) .minimum = (a), .above = true, .maximum = (b), .below = true
 #define UNITS(names) ABOVE(0), .units = (names)
 #define UNITS_OR_NONE(names) FROM(0), .units = (names)
 #define TABLE_OF(name) ANY, .table = (name)
@@ -73,6 +73,7 @@
         int: AN_MEMBER_INT,                                                        \
         unsigned: AN_MEMBER_INT, /* what an enum is */                             \
         int64_t: AN_MEMBER_INT64,                                                  \
+        uint64_t: AN_MEMBER_INT64,                                                  \
         double: AN_MEMBER_REAL,                                                    \
         an_length: AN_MEMBER_LENGTH,                                               \
         const char *: AN_MEMBER_TEXT,                                              \

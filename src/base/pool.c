@@ -133,13 +133,13 @@ static void *work(void *user) {
 /* ---- the calling thread ---- */
 
 /* No lock: a thread that is just going to sleep may miss it, and then the others do its part of this region. */
-static void wake(an_pool *p, int64_t most) {
+static void wake(an_pool *p, int64_t maximum) {
     const int sleepers = atomic_load(&p->sleepers);
     if (sleepers == 0) return;
-    if (sleepers <= most)
+    if (sleepers <= maximum)
         pthread_cond_broadcast(&p->opened);
     else
-        for (int64_t i = 0; i < most; i++) pthread_cond_signal(&p->opened);
+        for (int64_t i = 0; i < maximum; i++) pthread_cond_signal(&p->opened);
 }
 
 static bool is_empty(an_pool *p) {

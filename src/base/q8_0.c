@@ -8,13 +8,13 @@ static int8_t round_number(float x) {
 }
 
 static void make_block(const float *values, unsigned char *block) {
-    float most = 0;
+    float maximum = 0;
     for (int i = 0; i < AN_Q8_0_ELEMENTS; i++) {
         const float size = values[i] < 0 ? -values[i] : values[i];
-        if (!(size <= most)) most = size; /* also what is no number */
-        if (most != most) break;
+        if (!(size <= maximum)) maximum = size; /* also what is no number */
+        if (maximum != maximum) break;
     }
-    const float scale = most / 127, factor = scale > 0 ? 1 / scale : 0;
+    const float scale = maximum / 127, factor = scale > 0 ? 1 / scale : 0;
     const uint16_t stored = an_f32_to_f16(scale);
     memcpy(block, &stored, sizeof stored);
     const float limit = an_f32_of_bits(0x7f800000);

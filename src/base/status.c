@@ -7,8 +7,8 @@
 
 #include "base/context.h"
 
-/* Errors of calls that have no context yet. */
-static _Thread_local an_error orphan;
+/* The last error of the thread, whichever context it belongs to, and errors of calls that have none. */
+static _Thread_local an_error latest;
 
 const char *an_status_name(an_status status) {
     switch (status) {
@@ -45,27 +45,35 @@ bool an_status_is_error(int64_t number) {
     return false;
 }
 
+static void begin_error(an_error *error, an_status status, const char *message) {
+    memcpy(error->message, message, AN_MESSAGE_BYTES);
+    error->status = status;
+    error->frames = 0;
+}
+
 void an_error_set(an_context *ctx, an_status status, const char *function, const char *file, int line,
                   const char *format, ...) {
-    an_error *error = ctx ? &ctx->error : &orphan;
     va_list arguments;
     char message[AN_MESSAGE_BYTES]; /* an argument may be the old message */
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    memcpy(error->message, message, sizeof message);
-    error->status = status;
-    error->frames = 0;
+    begin_error(&latest, status, message);
+    if (ctx) begin_error(&ctx->error, status, message);
     an_error_frame(ctx, function, file, line);
 }
 
-void an_error_frame(an_context *ctx, const char *function, const char *file, int line) {
-    an_error *error = ctx ? &ctx->error : &orphan;
+static void add_frame(an_error *error, const char *function, const char *file, int line) {
     if (error->frames == AN_TRAIL_FRAMES) return;
     error->trail[error->frames].function = function;
     error->trail[error->frames].file = file;
     error->trail[error->frames].line = line;
     error->frames++;
+}
+
+void an_error_frame(an_context *ctx, const char *function, const char *file, int line) {
+    add_frame(&latest, function, file, line);
+    if (ctx) add_frame(&ctx->error, function, file, line);
 }
 
 void an_need_failed(an_context *ctx, const char *function, const char *file, int line, const char *names, int index) {
@@ -75,12 +83,12 @@ void an_need_failed(an_context *ctx, const char *function, const char *file, int
 }
 
 const char *an_last_error(const an_context *context) {
-    return context ? context->error.message : orphan.message;
+    return context ? context->error.message : latest.message;
 }
 
 const char *an_last_error_trail(const an_context *context) {
     /* Composing the text changes nothing that a caller can see, so a const context may be asked. */
-    an_error *error = context ? (an_error *)(uintptr_t)&context->error : &orphan;
+    an_error *error = context ? (an_error *)(uintptr_t)&context->error : &latest;
     int length = 0;
     error->trail_text[0] = 0;
     for (int i = 0; i < error->frames && length >= 0 && (size_t)length < sizeof error->trail_text; i++) {

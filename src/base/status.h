@@ -14,7 +14,7 @@
 /* Whether a number that came from elsewhere is an error of this library. */
 bool an_status_is_error(int64_t number);
 
-/* Sets the message and starts a new trail. A NULL context keeps the message per thread. */
+/* Sets the message of the context, and that of the calling thread, and starts a new trail. NULL: of the thread only. */
 void an_error_set(an_context *ctx, an_status status, const char *function, const char *file, int line,
                   const char *format, ...) AN_PRINTF(6, 7);
 

@@ -12,6 +12,10 @@ double an_auto(void) {
     return AN_AUTO;
 }
 
+bool an_is_auto(double value) {
+    return isnan(value);
+}
+
 static size_t size_of(const void *given) {
     size_t size;
     memcpy(&size, given, sizeof size);

@@ -15,11 +15,6 @@ typedef struct an_struct {
     const void *defaults; /* of `size` bytes */
 } an_struct;
 
-/* Whether a member is AN_AUTO. */
-static inline bool an_is_auto(double value) {
-    return __builtin_isnan(value);
-}
-
 /* Fills a struct of the caller's that has `size` bytes. */
 void an_struct_init(const an_struct *record, void *given, size_t size);
 /* own = what the caller gave, with the defaults of members that the caller does not know; NULL: all defaults. Refuses a

@@ -76,13 +76,13 @@ typedef struct stack {
 
 /* The most of them that wait at a time. The last of the nodes that wait is a plain source, or it needs room as well. */
 static size_t most_rooms(const an_addition *a) {
-    int top = 0, most = 1;
+    int top = 0, maximum = 1;
     for (int64_t i = 0; i < a->count; i++) {
         top += 1 - a->joins[i];
         const int rooms = a->addends ? top : top - 1;
-        if (rooms > most) most = rooms;
+        if (rooms > maximum) maximum = rooms;
     }
-    return (size_t)most;
+    return (size_t)maximum;
 }
 
 /* Few nodes wait in most trees, and then a strip is AN_ADD_STRIP bytes. */

@@ -44,7 +44,7 @@ static void merge(void *user, void *record, const void *next) {
     }
 }
 
-/* "an_all_reduce of 4 f32, sum" */
+/* "an_ranks_all_reduce of 4 f32, sum" */
 static void describe(const an_collective *call, char text[DESCRIPTION_BYTES]) {
     static const char *const kinds[] = {"?", "sum", "min", "max"};
     int length = snprintf(text, DESCRIPTION_BYTES, "%.*s", (int)sizeof call->name - 1, call->name);

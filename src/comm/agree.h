@@ -8,7 +8,7 @@
 
 /* A collective call. 0 where it has no such argument. */
 typedef struct an_collective {
-    char name[32]; /* "an_all_reduce" */
+    char name[32]; /* "an_ranks_all_reduce" */
     int64_t count;
     int32_t dtype, kind, root;
 } an_collective;

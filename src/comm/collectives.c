@@ -83,17 +83,17 @@ static an_status check_data(an_context *ctx, const an_collective *call, const vo
 
 /* ---- data of one rank ---- */
 
-an_status an_barrier(an_context *ctx) {
+an_status an_ranks_barrier(an_context *ctx) {
     AN_NEED_IN(ctx, ctx);
     AN_GUARD;
-    const an_collective call = {.name = "an_barrier"};
+    const an_collective call = {.name = "an_ranks_barrier"};
     return an_collective_agree(ctx, &call, AN_OK);
 }
 
-an_status an_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root) {
+an_status an_ranks_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root) {
     AN_NEED_IN(ctx, ctx);
     AN_GUARD;
-    const an_collective call = {.name = "an_broadcast", .count = count, .dtype = (int32_t)dtype, .root = root};
+    const an_collective call = {.name = "an_ranks_broadcast", .count = count, .dtype = (int32_t)dtype, .root = root};
     size_t bytes;
     const an_status mine = check_data(ctx, &call, data, data, &bytes);
     AN_TRY_RETURN(an_collective_agree(ctx, &call, mine));
@@ -103,26 +103,26 @@ an_status an_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtyp
 
 /* ---- data of all ranks ---- */
 
-an_status an_gather_ranks(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype, int root) {
+an_status an_ranks_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype, int root) {
     AN_NEED_IN(ctx, ctx);
     AN_GUARD;
-    const an_collective call = {.name = "an_gather_ranks", .count = count, .dtype = (int32_t)dtype, .root = root};
+    const an_collective call = {.name = "an_ranks_gather", .count = count, .dtype = (int32_t)dtype, .root = root};
     an_comm *comm = ctx->mesh->comm;
     size_t bytes;
     const an_status mine = check_data(ctx, &call, src, comm->rank == root ? dst : src, &bytes);
     AN_TRY_RETURN(an_collective_agree(ctx, &call, mine));
-    if (comm->rank != root) return an_comm_send_all(ctx, comm, src, bytes, root, AN_TAG_COLLECTIVE, "an_gather_ranks");
+    if (comm->rank != root) return an_comm_send_all(ctx, comm, src, bytes, root, AN_TAG_COLLECTIVE, "an_ranks_gather");
     if (bytes) memmove((char *)dst + (size_t)root * bytes, src, bytes);
     for (int i = 0; i < comm->ranks; i++) /* O(ranks), as the result is */
         if (i != root)
             AN_TRY_RETURN(an_comm_receive_all(ctx, comm, (char *)dst + (size_t)i * bytes, bytes, i, AN_TAG_COLLECTIVE,
-                                              "an_gather_ranks"));
+                                              "an_ranks_gather"));
     return AN_OK;
 }
 
 /* Sends one block and receives another at the same time, in pieces. */
 static an_status pass_on(an_context *ctx, const char *out, int to, char *in, int from, size_t bytes) {
-    static const char *const what = "an_all_gather";
+    static const char *const what = "an_ranks_all_gather";
     an_comm *comm = ctx->mesh->comm;
     for (size_t at = 0, piece; at < bytes; at += piece) {
         an_comm_request requests[2];
@@ -139,10 +139,10 @@ static an_status pass_on(an_context *ctx, const char *out, int to, char *in, int
 }
 
 /* A ring: each rank passes on what it received last. */
-an_status an_all_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype) {
+an_status an_ranks_all_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype) {
     AN_NEED_IN(ctx, ctx);
     AN_GUARD;
-    const an_collective call = {.name = "an_all_gather", .count = count, .dtype = (int32_t)dtype};
+    const an_collective call = {.name = "an_ranks_all_gather", .count = count, .dtype = (int32_t)dtype};
     const an_comm *comm = ctx->mesh->comm;
     const int rank = comm->rank, ranks = comm->ranks;
     char *blocks = dst;
@@ -170,11 +170,11 @@ static void merge_chunk(void *user, void *record, const void *next) {
     c->combine(c->bytes, record, next);
 }
 
-an_status an_all_reduce(an_context *ctx, void *data, int64_t count, an_dtype dtype, an_reduce_kind kind) {
+an_status an_ranks_all_reduce(an_context *ctx, void *data, int64_t count, an_dtype dtype, an_reduce_kind kind) {
     AN_NEED_IN(ctx, ctx);
     AN_GUARD;
     const an_collective call = {
-        .name = "an_all_reduce", .count = count, .dtype = (int32_t)dtype, .kind = (int32_t)kind};
+        .name = "an_ranks_all_reduce", .count = count, .dtype = (int32_t)dtype, .kind = (int32_t)kind};
     combiner *combine = NULL;
     void *received = NULL;
     size_t bytes = 0, at = 0;
@@ -189,7 +189,7 @@ an_status an_all_reduce(an_context *ctx, void *data, int64_t count, an_dtype dty
                                        .merge = merge_chunk,
                                        .user = &c,
                                        .received = received,
-                                       .what = "an_all_reduce",
+                                       .what = "an_ranks_all_reduce",
                                        .tag = AN_TAG_COLLECTIVE};
         AN_TRY(an_comm_merge(ctx, ctx->mesh->comm, &merger, (char *)data + at));
     }
@@ -214,7 +214,7 @@ static an_status add_up(an_context *ctx, const scatter *s, const char *mine, siz
         if (i == comm->rank)
             memcpy(node, mine, bytes);
         else
-            AN_TRY_RETURN(an_comm_receive_all(ctx, comm, node, bytes, i, AN_TAG_COLLECTIVE, "an_reduce_scatter"));
+            AN_TRY_RETURN(an_comm_receive_all(ctx, comm, node, bytes, i, AN_TAG_COLLECTIVE, "an_ranks_reduce_scatter"));
         an_tree_push(&tree, i);
         while (an_tree_must_add(&tree, i + 1 < comm->ranks ? i + 1 : INT64_MAX)) {
             char *top = s->nodes + (size_t)(tree.count - 1) * s->room;
@@ -227,12 +227,12 @@ static an_status add_up(an_context *ctx, const scatter *s, const char *mine, siz
 
 /* Every rank sends each of the others its block, and adds up the blocks of its own: nothing is sent
  * twice. O(ranks) messages. */
-an_status an_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype,
-                            an_reduce_kind kind) {
+an_status an_ranks_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype,
+                                  an_reduce_kind kind) {
     AN_NEED_IN(ctx, ctx);
     AN_GUARD;
     const an_collective call = {
-        .name = "an_reduce_scatter", .count = count, .dtype = (int32_t)dtype, .kind = (int32_t)kind};
+        .name = "an_ranks_reduce_scatter", .count = count, .dtype = (int32_t)dtype, .kind = (int32_t)kind};
     an_comm *comm = ctx->mesh->comm;
     const size_t ranks = (size_t)comm->ranks, nodes = (size_t)an_tree_nodes(comm->ranks);
     const char *blocks = src;
@@ -251,7 +251,7 @@ an_status an_reduce_scatter(an_context *ctx, const void *src, void *dst, int64_t
             if ((int)i != comm->rank)
                 AN_TRY(an_comm_send(ctx, comm, blocks + i * bytes + at, piece, (int)i, AN_TAG_COLLECTIVE, &s.sends[i]));
         AN_TRY(add_up(ctx, &s, blocks + (size_t)comm->rank * bytes + at, piece, combine));
-        AN_TRY(an_comm_wait(ctx, comm, s.sends, comm->ranks, "an_reduce_scatter"));
+        AN_TRY(an_comm_wait(ctx, comm, s.sends, comm->ranks, "an_ranks_reduce_scatter"));
         memcpy((char *)dst + at, s.nodes, piece);
     }
 fail:

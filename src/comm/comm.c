@@ -34,10 +34,10 @@ AN_PRINTF(3, 4) static an_status give_up(an_context *ctx, an_status status, cons
 /* After a rank has given up, messages are refused with its error. */
 static an_status check_message(an_context *ctx, const an_comm *comm, size_t count, int tag) {
     if (ctx->mesh->failed != AN_OK) return an_comm_check(ctx);
-    if (count > AN_COMM_MOST_BYTES || tag < 0 || tag > AN_COMM_MOST_TAG)
+    if (count > AN_COMM_MAX_BYTES || tag < 0 || tag > AN_COMM_MAX_TAG)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: a message of %zu bytes with tag %d; it may have %zu bytes, and tag %d", comm->name, count,
-                        tag, AN_COMM_MOST_BYTES, AN_COMM_MOST_TAG);
+                        tag, AN_COMM_MAX_BYTES, AN_COMM_MAX_TAG);
     return AN_OK;
 }
 

@@ -71,7 +71,7 @@ int an_host_ranks_planned(const an_context *ctx, int ranks, int hosts);
 void an_comm_set_timeout(an_context *ctx, double seconds);
 
 /* Starts a message. An error has the message of the communicator, and every rank is told (an_comm_abort). `bytes` may
- * be more than AN_COMM_MOST_BYTES only in an_comm_send_all and an_comm_receive_all. */
+ * be more than AN_COMM_MAX_BYTES only in an_comm_send_all and an_comm_receive_all. */
 an_status an_comm_send(an_context *ctx, an_comm *comm, const void *bytes, size_t count, int to, int tag,
                        an_comm_request *request);
 an_status an_comm_receive(an_context *ctx, an_comm *comm, void *bytes, size_t count, int from, int tag,
@@ -82,7 +82,7 @@ an_status an_comm_test(an_context *ctx, an_comm *comm, an_comm_request *requests
  * the requests are cancelled. */
 an_status an_comm_wait(an_context *ctx, an_comm *comm, an_comm_request *requests, int count, const char *what);
 void an_comm_cancel(an_comm *comm, an_comm_request *requests, int count);
-/* A message of any length, in pieces of AN_COMM_MOST_BYTES, one after another. Both ranks know its length. Waits. */
+/* A message of any length, in pieces of AN_COMM_MAX_BYTES, one after another. Both ranks know its length. Waits. */
 an_status an_comm_send_all(an_context *ctx, an_comm *comm, const void *bytes, size_t count, int to, int tag,
                            const char *what);
 an_status an_comm_receive_all(an_context *ctx, an_comm *comm, void *bytes, size_t count, int from, int tag,

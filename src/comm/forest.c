@@ -72,9 +72,9 @@ void an_forest_merge(an_forest *forest, const an_forest *next) {
     while (an_forest_must_add(forest, INT64_MAX)) an_forest_join(forest);
 }
 
-int64_t an_forest_block(const an_leaf_range *range, int64_t leaf, int64_t most) {
+int64_t an_forest_block(const an_leaf_range *range, int64_t leaf, int64_t maximum) {
     int64_t block = 1;
-    while (2 * block <= most && leaf % (2 * block) == 0 && block < range->leaves &&
+    while (2 * block <= maximum && leaf % (2 * block) == 0 && block < range->leaves &&
            (leaf + 2 * block <= range->end || range->end == range->leaves))
         block *= 2;
     return block < range->end - leaf ? block : range->end - leaf;

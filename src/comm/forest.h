@@ -44,7 +44,7 @@ bool an_forest_joins(const an_leaf_range *range, const int64_t *parts, int64_t c
 
 /* How many leaves, from `leaf` on, a rank with this range makes together if it may make `most` of them, a power of two:
  * a whole block of the tree, as far as leaves exist. */
-int64_t an_forest_block(const an_leaf_range *range, int64_t leaf, int64_t most);
+int64_t an_forest_block(const an_leaf_range *range, int64_t leaf, int64_t maximum);
 /* The most nodes that wait at once while the leaves of a range are made one after another, `together` of them at a time
  * where there is a block of so many, with the node that is being made. O(leaves). */
 int an_forest_depth(const an_leaf_range *range, int64_t together);

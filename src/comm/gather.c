@@ -27,7 +27,7 @@ static void describe(an_gathering *g, const an_gather_options *o, int rank, int 
     p->rank = rank;
     p->ranks = ranks;
     p->is_windowed = is_windowed;
-    p->message_bytes = o->message_bytes ? o->message_bytes : AN_COMM_MOST_BYTES;
+    p->message_bytes = o->message_bytes ? o->message_bytes : AN_COMM_MAX_BYTES;
     memcpy(p->page_bytes, o->page_bytes, sizeof p->page_bytes);
     p->pipeline.unit_count = o->unit_count;
     p->pipeline.in_flight = o->in_flight ? o->in_flight : AN_GATHER_IN_FLIGHT;

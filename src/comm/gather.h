@@ -49,7 +49,7 @@ typedef struct an_gather_options {
     int unit_count;
     size_t page_bytes[AN_GATHER_CHANNELS];
     int in_flight;        /* units on their way at a time, 1 to AN_GATHER_MOST_IN_FLIGHT; 0: AN_GATHER_IN_FLIGHT */
-    size_t message_bytes; /* of one message, at most: longer ones are cut. 0: AN_COMM_MOST_BYTES */
+    size_t message_bytes; /* of one message, at most: longer ones are cut. 0: AN_COMM_MAX_BYTES */
     /* Of all ranks, and outlives the gathering. NULL, or of several hosts: messages are used. */
     const an_window *window;
     size_t head_at;                       /* an an_gather_head in every rank's part of it, aligned as that */

@@ -16,7 +16,7 @@ static an_status check_run(an_context *ctx, const an_gather_options *o, const an
     AN_CHECK(ctx, run->channel >= 0 && run->channel < AN_GATHER_CHANNELS, AN_ERR_ARGUMENT,
              "a run of unit %s is in channel %d of %d", unit->name, run->channel, (int)AN_GATHER_CHANNELS);
     const size_t page_bytes = o->page_bytes[run->channel], at = o->window_at[run->channel];
-    AN_CHECK(ctx, page_bytes > 0 && page_bytes <= AN_COMM_MOST_BYTES, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, page_bytes > 0 && page_bytes <= AN_COMM_MAX_BYTES, AN_ERR_ARGUMENT,
              "channel %d has pages of %zu bytes", run->channel, page_bytes);
     AN_CHECK(ctx,
              run->src_at >= 0 && run->dst_at >= 0 &&
@@ -43,8 +43,8 @@ an_status an_gather_check(an_context *ctx, const an_comm *comm, const an_gather_
              "ranks can gather weights only in the memory of the host");
     AN_CHECK(ctx, o->in_flight >= 0 && o->in_flight <= AN_GATHER_MOST_IN_FLIGHT, AN_ERR_ARGUMENT,
              "%d units in flight; at most %d", o->in_flight, AN_GATHER_MOST_IN_FLIGHT);
-    AN_CHECK(ctx, o->message_bytes <= AN_COMM_MOST_BYTES, AN_ERR_ARGUMENT, "messages have %zu bytes; they may have %zu",
-             o->message_bytes, AN_COMM_MOST_BYTES);
+    AN_CHECK(ctx, o->message_bytes <= AN_COMM_MAX_BYTES, AN_ERR_ARGUMENT, "messages have %zu bytes; they may have %zu",
+             o->message_bytes, AN_COMM_MAX_BYTES);
     AN_CHECK(ctx, !is_windowed || o->window->host->rank == comm->rank, AN_ERR_ARGUMENT,
              "rank %d is rank %d of its host, whose ranks are not those that gather", comm->rank,
              o->window->host->rank);

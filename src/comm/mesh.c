@@ -106,7 +106,7 @@ an_status an_mesh_begin(an_context *ctx) {
     an_mesh *mesh = ctx->mesh;
     ctx->mesh_release = release;
     mesh->timeout = AN_COMM_TIMEOUT;
-    mesh->piece = AN_COMM_MOST_BYTES;
+    mesh->piece = AN_COMM_MAX_BYTES;
     mesh->comm = ctx->communicator;
     if (!mesh->comm) AN_TRY_RETURN(an_self_create(ctx, &mesh->comm));
     for (int axis = 0; axis < AN_AXES; axis++) mesh->axes[axis] = mesh->comm;
@@ -125,12 +125,12 @@ an_status an_mesh_begin(an_context *ctx) {
 
 /* ---- what programs ask ---- */
 
-int an_rank(const an_context *ctx) {
+int an_context_rank(const an_context *ctx) {
     AN_NEED_OR(0, ctx);
     return ctx->mesh->comm->rank;
 }
 
-int an_ranks(const an_context *ctx) {
+int an_context_ranks(const an_context *ctx) {
     AN_NEED_OR(0, ctx);
     return ctx->mesh->comm->ranks;
 }

@@ -203,8 +203,8 @@ static an_status check_options(an_context *ctx, const an_comm *comm, const an_re
              comm->ranks);
     AN_CHECK(ctx, b->leaves >= b->ranks && b->leaves <= AN_MOST_LEAVES, AN_ERR_ARGUMENT,
              "%d ranks need as many leaves, and there are %lld", b->ranks, (long long)b->leaves);
-    AN_CHECK(ctx, o->bucket_bytes <= AN_COMM_MOST_BYTES, AN_ERR_ARGUMENT, "buckets have %zu bytes; they may have %zu",
-             o->bucket_bytes, AN_COMM_MOST_BYTES);
+    AN_CHECK(ctx, o->bucket_bytes <= AN_COMM_MAX_BYTES, AN_ERR_ARGUMENT, "buckets have %zu bytes; they may have %zu",
+             o->bucket_bytes, AN_COMM_MAX_BYTES);
     AN_CHECK(ctx, o->in_flight >= 0 && o->in_flight <= AN_MOST_IN_FLIGHT, AN_ERR_ARGUMENT,
              "%d buckets in flight; at most %d", o->in_flight, AN_MOST_IN_FLIGHT);
     for (int i = 0; o->radices && i < o->rounds; i++)

@@ -57,8 +57,8 @@ enum {
 /* What a bucket has at most: what was given, or if that is 0, what suits so many ranks. */
 static inline int64_t an_bucket_most_bytes(size_t given, int ranks) {
     if (given > 0) return (int64_t)given;
-    const int64_t most = (int64_t)ranks * AN_BUCKET_BYTES_OF_RANK;
-    return an_smaller(an_larger(AN_BUCKET_BYTES, most), AN_MOST_BUCKET_BYTES);
+    const int64_t maximum = (int64_t)ranks * AN_BUCKET_BYTES_OF_RANK;
+    return an_smaller(an_larger(AN_BUCKET_BYTES, maximum), AN_MOST_BUCKET_BYTES);
 }
 
 /* What a reduction takes, to the byte, and what it moves if each unit is started once. A pure

@@ -33,8 +33,8 @@ an_status an_scatter_check(an_context *ctx, const an_comm *comm, const an_scatte
     AN_CHECK(ctx, l->begin >= 0 && l->begin < l->end && l->end <= l->leaves && l->leaves <= AN_MOST_LEAVES,
              AN_ERR_ARGUMENT, "leaves %lld to %lld of %lld", (long long)l->begin, (long long)l->end,
              (long long)l->leaves);
-    AN_CHECK(ctx, o->bucket_bytes <= AN_COMM_MOST_BYTES, AN_ERR_ARGUMENT, "buckets have %zu bytes; they may have %zu",
-             o->bucket_bytes, AN_COMM_MOST_BYTES);
+    AN_CHECK(ctx, o->bucket_bytes <= AN_COMM_MAX_BYTES, AN_ERR_ARGUMENT, "buckets have %zu bytes; they may have %zu",
+             o->bucket_bytes, AN_COMM_MAX_BYTES);
     AN_CHECK(ctx, o->in_flight >= 0 && o->in_flight <= AN_MOST_IN_FLIGHT, AN_ERR_ARGUMENT,
              "%d buckets in flight; at most %d", o->in_flight, AN_MOST_IN_FLIGHT);
     AN_CHECK(ctx, comm->ranks <= INT_MAX / 4, AN_ERR_OVERFLOW, "a bucket has %d messages each way", comm->ranks - 1);

@@ -25,10 +25,10 @@ int64_t an_scatter_leaf(const an_scatter_options *options, int rank, int ranks, 
 
 static int levels_of(const an_scatter_peers *p) {
     an_tree_node nodes[AN_FOREST_MOST];
-    int most = 1;
+    int maximum = 1;
     for (int64_t round = 1; round <= p->rounds; round++)
-        most = (int)an_larger(most, an_scatter_waiting(p, round, nodes));
-    return most;
+        maximum = (int)an_larger(maximum, an_scatter_waiting(p, round, nodes));
+    return maximum;
 }
 
 /* Fills in what follows from the options alone, and what is moved. */

@@ -13,8 +13,8 @@
 
 typedef struct {
     int32_t isa, hosts;
-    int32_t least, most; /* ranks of a host */
-    int32_t apart;       /* ranks that are not where they would be if those of a host were neighbours */
+    int32_t minimum, maximum; /* ranks of a host */
+    int32_t apart;            /* ranks that are not where they would be if those of a host were neighbours */
 } machine_record;
 
 static void merge_machines(void *user, void *record, const void *next) {
@@ -23,8 +23,8 @@ static void merge_machines(void *user, void *record, const void *next) {
     (void)user;
     if (b->isa < a->isa) a->isa = b->isa;
     a->hosts += b->hosts;
-    if (b->least < a->least) a->least = b->least;
-    if (b->most > a->most) a->most = b->most;
+    if (b->minimum < a->minimum) a->minimum = b->minimum;
+    if (b->maximum > a->maximum) a->maximum = b->maximum;
     a->apart += b->apart;
 }
 
@@ -33,8 +33,8 @@ static an_status agree_on_level(an_context *ctx, an_isa given) {
     const an_comm *host = ctx->mesh->host;
     machine_record record = {.isa = (int32_t)ctx->isa,
                              .hosts = host->rank == 0,
-                             .least = host->ranks,
-                             .most = host->ranks,
+                             .minimum = host->ranks,
+                             .maximum = host->ranks,
                              .apart = comm->rank % host->ranks != host->rank},
                    received;
     const an_comm_merger merger = {.bytes = sizeof record,
@@ -43,7 +43,7 @@ static an_status agree_on_level(an_context *ctx, an_isa given) {
                                    .what = "start: the instruction sets of all ranks"};
     AN_TRY_RETURN(an_comm_merge(ctx, comm, &merger, &record));
     ctx->mesh->hosts = record.hosts;
-    ctx->mesh->group_ranks = record.least == record.most && record.apart == 0 ? record.least : 0;
+    ctx->mesh->group_ranks = record.minimum == record.maximum && record.apart == 0 ? record.minimum : 0;
     if (given == AN_ISA_AUTO && record.isa >= AN_ISA_BASE && record.isa < (int32_t)ctx->isa)
         ctx->isa = (an_isa)record.isa;
     return AN_OK;

@@ -91,7 +91,7 @@ an_status an_comm_vote(an_comm *comm, an_status status) {
 
 /* ---- what there is ---- */
 
-an_status an_ranks_info_get(const an_context *context, an_ranks_info *info) {
+an_status an_context_ranks_info(const an_context *context, an_ranks_info *info) {
     AN_NEED_IN(NULL, context, info);
     const an_mesh *mesh = context->mesh;
     const an_ranks_info own = {.mpi = context->communicator ? mesh->comm->name : "",

@@ -104,9 +104,9 @@ static bool has_struct(const an_option *option, const char *in) {
 static an_status add_members(const collection *c, an_option *option, const an_option_member *more) {
     an_context *ctx = c->ctx;
     an_option_member *members;
-    const int count = count_members(option->members), most = count + count_members(more) + 1;
+    const int count = count_members(option->members), maximum = count + count_members(more) + 1;
     if (!more || more == option->members) return AN_OK;
-    AN_TRY_RETURN(an_arena_alloc(c->arena, (void **)&members, (size_t)most, sizeof *members));
+    AN_TRY_RETURN(an_arena_alloc(c->arena, (void **)&members, (size_t)maximum, sizeof *members));
     if (count > 0) memcpy(members, option->members, (size_t)count * sizeof *members);
     for (int n = count; more->in; more++)
         if (!has_struct(option, more->in)) members[n++] = *more;
@@ -166,10 +166,10 @@ static an_status add_kinds(collection *c, const an_option *rows) {
 }
 
 static an_status collect(an_context *ctx, struct an_option_memory *memory) {
-    int most = count_options(an_fixed_options);
-    for (int sort = 0; sort < AN_KIND_SORTS; sort++) most += count_of_kinds(ctx, (an_kind_sort)sort);
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&memory->items, (size_t)most, sizeof *memory->items));
-    memory->capacity = (size_t)most;
+    int maximum = count_options(an_fixed_options);
+    for (int sort = 0; sort < AN_KIND_SORTS; sort++) maximum += count_of_kinds(ctx, (an_kind_sort)sort);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&memory->items, (size_t)maximum, sizeof *memory->items));
+    memory->capacity = (size_t)maximum;
     collection c = {.ctx = ctx, .arena = &memory->arena, .items = memory->items};
     for (const an_option *o = an_fixed_options; o->path; o++) AN_TRY_RETURN(add_option(&c, o, o->of));
     memory->list = (an_option_list){c.items, c.count};

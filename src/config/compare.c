@@ -313,7 +313,7 @@ static bool is_refused(const an_config_change *change, unsigned allowed) {
 }
 
 /* With at most so many lines of changes; *text is NULL before. */
-static an_status write_refusal(const an_config_changes *changes, an_config *after, unsigned allowed, size_t most,
+static an_status write_refusal(const an_config_changes *changes, an_config *after, unsigned allowed, size_t maximum,
                                char **text) {
     an_context *ctx = after->ctx;
     an_status status;
@@ -327,10 +327,10 @@ static an_status write_refusal(const an_config_changes *changes, an_config *afte
     for (size_t i = 0; i < changes->count; i++) {
         const an_config_change *c = &changes->items[i];
         if (!is_refused(c, allowed)) continue;
-        if (said < most)
+        if (said < maximum)
             an_text_add(&out, "\n  %s: %s is %s, was %s: %s", an_config_place(after, c->path), c->path, c->after,
                         c->before, c->reason);
-        *(said < most ? &said : &more) += 1;
+        *(said < maximum ? &said : &more) += 1;
     }
     if (more > 0) an_text_add(&out, "\n  and %zu more", more);
     an_text_add(&out, "\nundo the changes, or %s",
@@ -356,9 +356,9 @@ an_status an_config_changes_check(const an_config_changes *changes, an_config *a
     char *text = NULL;
     AN_TRY(an_config_changes_refusal(changes, after, allowed, &text));
     if (!text) return AN_OK;
-    for (size_t most = changes->count; strlen(text) >= AN_MESSAGE_BYTES && most-- > 1;) {
+    for (size_t maximum = changes->count; strlen(text) >= AN_MESSAGE_BYTES && maximum-- > 1;) {
         an_string_release(ctx, &text);
-        AN_TRY(write_refusal(changes, after, allowed, most, &text));
+        AN_TRY(write_refusal(changes, after, allowed, maximum, &text));
     }
     status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s", text);
 fail:

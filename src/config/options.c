@@ -197,27 +197,28 @@ static void add_units(char *text, size_t capacity, const char *units) {
 }
 
 static void add_limits(const an_option *o, char *text, size_t capacity) {
-    char least[32], most[32];
+    char minimum[32], maximum[32];
     const size_t used = strlen(text);
-    an_text_number(least, sizeof least, o->least);
-    an_text_number(most, sizeof most, o->most);
-    if ((isinf(o->least) && isinf(o->most)) || o->kind == AN_OPTION_BYTES || o->kind == AN_OPTION_FIRST_SAMPLES) return;
+    an_text_number(minimum, sizeof minimum, o->minimum);
+    an_text_number(maximum, sizeof maximum, o->maximum);
+    if ((isinf(o->minimum) && isinf(o->maximum)) || o->kind == AN_OPTION_BYTES || o->kind == AN_OPTION_FIRST_SAMPLES)
+        return;
     if (o->units) { /* examples come before it */
-        if (o->above) snprintf(text + used, capacity - used, ", above %s", least);
+        if (o->above) snprintf(text + used, capacity - used, ", above %s", minimum);
         return;
     }
-    if (isinf(o->most))
-        snprintf(text + used, capacity - used, " %s %s", o->above ? "above" : "of at least", least);
+    if (isinf(o->maximum))
+        snprintf(text + used, capacity - used, " %s %s", o->above ? "above" : "of at least", minimum);
     else
         snprintf(text + used, capacity - used, " %s %s %s %s",
                  o->above   ? "above"
                  : o->below ? "of at least"
                             : "from",
-                 least,
+                 minimum,
                  o->below   ? "and below"
                  : o->above ? "and at most"
                             : "to",
-                 most);
+                 maximum);
 }
 
 an_wants_text an_option_wants(const an_option *option) {
@@ -232,8 +233,8 @@ an_wants_text an_option_wants(const an_option *option) {
                  an_words_describe(option->words + first + 1, " and ").text);
         return out;
     }
-    if (option->least == option->most) {
-        an_text_number(out.text, sizeof out.text, option->least);
+    if (option->minimum == option->maximum) {
+        an_text_number(out.text, sizeof out.text, option->minimum);
         return out;
     }
     const an_words_text words = an_option_words(option);

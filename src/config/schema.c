@@ -36,12 +36,12 @@ static void add_added(an_text *t, const an_option *o) {
 static void add_number(an_text *t, const an_option *o, const char *type) {
     char number[32];
     an_text_add(t, "{\"type\": \"%s\"", type);
-    if (isfinite(o->least)) {
-        an_text_number(number, sizeof number, o->least);
+    if (isfinite(o->minimum)) {
+        an_text_number(number, sizeof number, o->minimum);
         an_text_add(t, ", \"%s\": %s", o->above ? "exclusiveMinimum" : "minimum", number);
     }
-    if (isfinite(o->most)) {
-        an_text_number(number, sizeof number, o->most);
+    if (isfinite(o->maximum)) {
+        an_text_number(number, sizeof number, o->maximum);
         an_text_add(t, ", \"%s\": %s", o->below ? "exclusiveMaximum" : "maximum", number);
     }
     an_text_add(t, "}");

@@ -273,7 +273,7 @@ static bool read_value(const an_option *o, const char *text, double *number) {
     bool flag;
     double begin, end;
     an_length length;
-    *number = o->least;
+    *number = o->minimum;
     switch (o->kind) {
     case AN_OPTION_COUNT:
     case AN_OPTION_COUNTS:
@@ -368,7 +368,8 @@ an_status an_option_check(an_config *config, const an_option *o, const an_config
             AN_SPOT(node->place), path, AN_QUOTE(node->text));
     if (an_words_have(o->words, node->text) && (o->kind == AN_OPTION_CHOICE || !node->quoted)) return AN_OK;
     if (!read_value(o, node->text, &number)) return refuse(config, o, node, path);
-    if (number < o->least || number > o->most || (o->above && number == o->least) || (o->below && number == o->most))
+    if (number < o->minimum || number > o->maximum || (o->above && number == o->minimum) ||
+        (o->below && number == o->maximum))
         return refuse(config, o, node, path);
     return AN_OK;
 }

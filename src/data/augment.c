@@ -35,13 +35,13 @@ static an_status check_share(an_context *ctx, double share, const char *name) {
 static an_status check(an_context *ctx, const an_augment *a) {
     an_status status;
     const an_augment_options *o = &a->options;
-    const int64_t least = a->height < a->width ? a->height : a->width;
+    const int64_t minimum = a->height < a->width ? a->height : a->width;
     AN_CHECK(ctx, (unsigned)o->flip <= AN_FLIP_VERTICAL, AN_ERR_ARGUMENT,
              "augment: flip is %d, which is not a value of an_flip", (int)o->flip);
-    AN_CHECK(ctx, o->shift >= 0 && o->shift < least, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, o->shift >= 0 && o->shift < minimum, AN_ERR_ARGUMENT,
              "augment: shift is %" PRId64 " pixels, but images have %" PRId64 " × %" PRId64, o->shift, a->height,
              a->width);
-    AN_CHECK(ctx, o->crop >= 0 && o->crop < least, AN_ERR_ARGUMENT,
+    AN_CHECK(ctx, o->crop >= 0 && o->crop < minimum, AN_ERR_ARGUMENT,
              "augment: crop is %" PRId64 " pixels, but images have %" PRId64 " × %" PRId64, o->crop, a->height,
              a->width);
     AN_CHECK(ctx, o->rotate >= 0 && o->rotate <= 180, AN_ERR_ARGUMENT,
@@ -61,10 +61,10 @@ static bool asks_for_images(const an_augment_options *o) {
 
 /* Numbers can be blended. A class can too, by its loss; a sequence of tokens cannot. */
 static an_status check_mixup(an_context *ctx, const an_dataset *d, double alpha) {
-    const double least = 0.001, most = 1000; /* beyond them a share is always 0 or 1, or always a half */
-    if (!(alpha == 0 || (alpha >= least && alpha <= most)))
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "augment: mixup is %g; it must be 0, or between %g and %g", alpha, least,
-                        most);
+    const double minimum = 0.001, maximum = 1000; /* beyond them a share is always 0 or 1, or always a half */
+    if (!(alpha == 0 || (alpha >= minimum && alpha <= maximum)))
+        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "augment: mixup is %g; it must be 0, or between %g and %g", alpha,
+                        minimum, maximum);
     for (int f = 0; alpha > 0 && f < d->record.field_count; f++) {
         const an_field *field = &d->fields[f];
         if (an_dtype_is_float(field->dtype) || (field->target && field->ndims == 0)) continue;
@@ -124,12 +124,12 @@ static int64_t below(uint32_t word, int64_t count) {
 }
 
 /* -most … most */
-static int64_t around(uint32_t word, int64_t most) {
-    return below(word, 2 * most + 1) - most;
+static int64_t around(uint32_t word, int64_t maximum) {
+    return below(word, 2 * maximum + 1) - maximum;
 }
 
-static float around_f32(uint32_t word, double most) {
-    return (2 * an_uniform_of_word_f32(word) - 1) * (float)most;
+static float around_f32(uint32_t word, double maximum) {
+    return (2 * an_uniform_of_word_f32(word) - 1) * (float)maximum;
 }
 
 /* ---- changes of places ---- */

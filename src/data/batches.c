@@ -81,7 +81,7 @@ an_status an_batches_make(an_batches *batches, an_context *ctx, int64_t samples,
              "drop_last drops everything: an epoch has %lld samples, but a step takes %lld", (long long)b.samples,
              (long long)b.global);
     b.chooses = o->micro == 0;
-    b.most = o->micro ? an_smaller(o->micro, b.global) : b.global;
+    b.maximum = o->micro ? an_smaller(o->micro, b.global) : b.global;
     an_batches_set_leaves(&b, o->leaves ? o->leaves : 1);
     *batches = b;
     return AN_OK;
@@ -91,17 +91,17 @@ fail:
 
 void an_batches_set_leaves(an_batches *b, int64_t leaves) {
     b->leaves = leaves;
-    b->micro = an_smaller(b->most, an_divide_up(b->global, leaves));
+    b->micro = an_smaller(b->maximum, an_divide_up(b->global, leaves));
 }
 
 int64_t an_batches_together(an_batches *b, int64_t leaves) {
     int64_t together = 1;
-    b->micro = an_smaller(b->most, an_divide_up(b->global, b->leaves));
+    b->micro = an_smaller(b->maximum, an_divide_up(b->global, b->leaves));
     while (together < leaves) {
         __int128 samples = ((__int128)an_smaller(2 * together, b->leaves) * b->global + b->leaves - 1) / b->leaves;
         /* one more where a rank cuts samples of its own into its leaves, which may round up once more */
         if (b->global % b->leaves != 0 && samples < b->global) samples++;
-        if (samples > b->most) break;
+        if (samples > b->maximum) break;
         b->micro = (int64_t)samples;
         together *= 2;
     }
@@ -168,8 +168,8 @@ an_step_batch an_batches_at(const an_batches *b, int64_t step) {
 static const double rounding = 1e-12;
 
 int64_t an_whole_steps(double exact) {
-    const double most = 0x1p62; /* longer than any run */
-    if (!(exact < most)) return (int64_t)most;
+    const double maximum = 0x1p62; /* longer than any run */
+    if (!(exact < maximum)) return (int64_t)maximum;
     const int64_t below = (int64_t)exact;
     return below + (exact - (double)below > rounding * exact);
 }
@@ -238,12 +238,12 @@ double an_batches_epochs(const an_batches *b, int64_t steps) {
     return (double)at.epoch + (double)at.epoch_step / (double)an_batches_epoch_steps(b, at.epoch);
 }
 
-void an_batches_epoch_range(const an_batches *b, int64_t run, int64_t *least, int64_t *most) {
-    *least = *most = an_batches_epoch_steps(b, 0);
+void an_batches_epoch_range(const an_batches *b, int64_t run, int64_t *minimum, int64_t *maximum) {
+    *minimum = *maximum = an_batches_epoch_steps(b, 0);
     for (int i = 1; i < b->entry_count && an_batches_epoch_begin(b, b->entries[i].epoch) < run; i++) {
         const int64_t steps = steps_of(b, b->entries[i].global);
-        if (steps < *least) *least = steps;
-        if (steps > *most) *most = steps;
+        if (steps < *minimum) *minimum = steps;
+        if (steps > *maximum) *maximum = steps;
     }
 }
 
@@ -302,8 +302,8 @@ static int64_t fewest_in_step(const an_batches *b, int64_t count) {
     const int64_t leaves[] = {count / b->leaves, an_divide_up(count, b->leaves)};
     int64_t fewest = count;
     for (int i = 0; i < 2; i++) {
-        const int64_t rest = leaves[i] % b->micro, least = rest > 0 ? rest : b->micro;
-        if (leaves[i] > 0 && least < fewest) fewest = least;
+        const int64_t rest = leaves[i] % b->micro, minimum = rest > 0 ? rest : b->micro;
+        if (leaves[i] > 0 && minimum < fewest) fewest = minimum;
     }
     return fewest;
 }
@@ -317,8 +317,8 @@ int64_t an_batches_least_micro(const an_batches *b, int64_t steps) {
         const int64_t ends[] = {first, last};
         for (int k = 0; k < 2; k++) {
             if (ends[k] >= steps) continue;
-            const int64_t least = fewest_in_step(b, an_batches_at(b, ends[k]).count);
-            if (least < fewest) fewest = least;
+            const int64_t minimum = fewest_in_step(b, an_batches_at(b, ends[k]).count);
+            if (minimum < fewest) fewest = minimum;
         }
     }
     return fewest;

@@ -14,9 +14,9 @@ struct an_batches {
     an_context *ctx;
     int64_t samples; /* in an epoch */
     int64_t global, leaves;
-    bool chooses;  /* the run does not say how large a micro-batch is */
-    int64_t most;  /* samples that a micro-batch may have: what the run says, or what fits */
-    int64_t micro; /* … and what a micro-batch has at most: a part of a leaf, or the leaves of a node of the tree */
+    bool chooses;    /* the run does not say how large a micro-batch is */
+    int64_t maximum; /* samples that a micro-batch may have: what the run says, or what fits */
+    int64_t micro;   /* … and what a micro-batch has at most: a part of a leaf, or the leaves of a node of the tree */
     bool drop_last;
     int entry_count; /* from epoch entries[i].epoch on, steps have entries[i].global samples */
     struct {
@@ -57,7 +57,7 @@ double an_batches_epochs(const an_batches *b, int64_t steps);
 /* The fewest samples of a micro-batch, in a run of so many steps that is no stream. */
 int64_t an_batches_least_micro(const an_batches *b, int64_t steps);
 /* The fewest and the most steps of an epoch, among those that a run of so many steps begins. */
-void an_batches_epoch_range(const an_batches *b, int64_t run, int64_t *least, int64_t *most);
+void an_batches_epoch_range(const an_batches *b, int64_t run, int64_t *minimum, int64_t *maximum);
 
 static inline bool an_interval_is_off(const an_interval *interval) {
     return interval->steps == 0 && interval->epochs == 0 && interval->seconds == 0;

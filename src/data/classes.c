@@ -70,7 +70,7 @@ fail:
     return status;
 }
 
-an_status an_class_info_get(an_dataset *dataset, an_class_info *info) {
+an_status an_dataset_class_info(an_dataset *dataset, an_class_info *info) {
     AN_GUARD;
     AN_NEED(dataset, info);
     an_status status;

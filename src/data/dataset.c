@@ -128,7 +128,7 @@ int an_dataset_field_count(const an_dataset *dataset) {
     return dataset->record.field_count;
 }
 
-an_status an_field_get(const an_dataset *dataset, int index, an_field *field) {
+an_status an_dataset_field(const an_dataset *dataset, int index, an_field *field) {
     AN_NEED(dataset, field);
     an_context *ctx = dataset->ctx;
     AN_TRY_RETURN(an_field_check(ctx, field));

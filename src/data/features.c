@@ -144,7 +144,7 @@ int64_t an_features_count(const an_features *features) {
     return features->count;
 }
 
-an_status an_feature_info_get(const an_features *features, int64_t feature, an_feature_info *info) {
+an_status an_features_get(const an_features *features, int64_t feature, an_feature_info *info) {
     AN_GUARD;
     AN_NEED(features, info);
     const an_features *s = features;
@@ -157,7 +157,7 @@ an_status an_feature_info_get(const an_features *features, int64_t feature, an_f
                                  .name = s->each == 1 ? an_dataset_column(s->dataset, s->field, feature) : NULL,
                                  .mean = all->mean[feature],
                                  .deviation = __builtin_sqrt(all->squares[feature] / (double)all->count),
-                                 .least = all->least[feature],
-                                 .most = all->most[feature]};
+                                 .minimum = all->minimum[feature],
+                                 .maximum = all->maximum[feature]};
     return an_feature_info_write(ctx, info, &own);
 }

@@ -54,10 +54,10 @@ static void load(const an_loader *l, int64_t batch, slot *s) {
     s->note[0] = 0;
     s->status = AN_OK;
     s->part = o->indices(o->user, batch, s->indices);
-    if (s->part.n > o->most)
+    if (s->part.n > o->maximum)
         s->status = AN_NOTE(note, AN_ERR_ARGUMENT,
                             "batch %" PRId64 " has %" PRId64 " samples, but the loader has room for %" PRId64, batch,
-                            s->part.n, o->most);
+                            s->part.n, o->maximum);
     else if (s->part.n > 0)
         s->status = an_dataset_fetch(o->dataset, s->part.n, s->indices, s->fields, note);
     if (s->status != AN_OK || s->part.n <= 0) return;
@@ -138,8 +138,8 @@ static an_status check(an_context *ctx, const an_loader_options *o) {
              "%d loader threads were requested; 0 to %d are possible", o->threads, MOST_THREADS);
     AN_CHECK(ctx, o->ahead >= 0 && o->ahead <= MOST_AHEAD, AN_ERR_ARGUMENT,
              "%d batches ahead were requested; 0 to %d are possible", o->ahead, MOST_AHEAD);
-    AN_CHECK(ctx, o->most > 0 && o->first >= 0, AN_ERR_ARGUMENT,
-             "batches of %" PRId64 " samples starting at batch %" PRId64 " are not possible", o->most, o->first);
+    AN_CHECK(ctx, o->maximum > 0 && o->first >= 0, AN_ERR_ARGUMENT,
+             "batches of %" PRId64 " samples starting at batch %" PRId64 " are not possible", o->maximum, o->first);
     return AN_OK;
 fail:
     return status;
@@ -163,7 +163,7 @@ bool an_loader_bytes(const an_loader_options *options, size_t *bytes) {
     size_t sample = sets * sizeof *l->slots->indices, samples;
     for (int f = 0; f < d->record.field_count; f++)
         if (!an_add_elements(&sample, d->bytes[f], sets)) return false;
-    return an_multiply_sizes(slots, (size_t)options->most, &samples) && an_add_elements(bytes, samples, sample) &&
+    return an_multiply_sizes(slots, (size_t)options->maximum, &samples) && an_add_elements(bytes, samples, sample) &&
            an_add_elements(bytes, slots, options->scratch_bytes) &&
            an_add_elements(bytes, slots, sizeof *l->slots + fields * sizeof *l->fields) &&
            an_add_elements(bytes, (size_t)options->threads, sizeof *l->threads) && an_add_elements(bytes, 1, sizeof *l);
@@ -176,12 +176,12 @@ static size_t field_count(const an_loader *l) {
 static an_status make_set(an_loader *l, int64_t **indices, void **fields) {
     an_context *ctx = l->ctx;
     const an_dataset *d = l->options.dataset;
-    const size_t most = (size_t)l->options.most;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)indices, most, sizeof **indices));
+    const size_t maximum = (size_t)l->options.maximum;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)indices, maximum, sizeof **indices));
     for (int f = 0; f < d->record.field_count; f++) {
         size_t bytes;
-        if (!an_multiply_sizes(most, d->bytes[f], &bytes) || bytes > PTRDIFF_MAX)
-            return AN_ERROR(ctx, AN_ERR_OVERFLOW, "%zu samples of field '%s' do not fit in memory", most,
+        if (!an_multiply_sizes(maximum, d->bytes[f], &bytes) || bytes > PTRDIFF_MAX)
+            return AN_ERROR(ctx, AN_ERR_OVERFLOW, "%zu samples of field '%s' do not fit in memory", maximum,
                             d->fields[f].name);
         AN_TRY_RETURN(an_alloc_raw(ctx, &fields[f], bytes));
     }
@@ -225,9 +225,9 @@ fail:
 
 static void release_set(an_loader *l, int64_t **indices, void **fields) {
     const an_dataset *d = l->options.dataset;
-    const size_t most = (size_t)l->options.most;
-    an_release(l->ctx, (void **)indices, most, sizeof **indices);
-    for (int f = 0; fields && f < d->record.field_count; f++) an_release(l->ctx, &fields[f], most, d->bytes[f]);
+    const size_t maximum = (size_t)l->options.maximum;
+    an_release(l->ctx, (void **)indices, maximum, sizeof **indices);
+    for (int f = 0; fields && f < d->record.field_count; f++) an_release(l->ctx, &fields[f], maximum, d->bytes[f]);
 }
 
 static void release_slot(an_loader *l, slot *s) {

@@ -23,7 +23,7 @@ typedef struct an_loader_options {
     const an_dataset *dataset; /* must outlive the loader */
     int threads;               /* 0: batches are read when they are asked for */
     int ahead;                 /* batches that are loaded before they are asked for; 0: two a thread */
-    int64_t most;              /* samples of a batch that are loaded, at most */
+    int64_t maximum;           /* samples of a batch that are loaded, at most */
     int64_t first;             /* batch */
     /* batches of evaluations: none is read before an_loader_seek or after an_loader_rest, as what is read may change
      * between two */

@@ -67,9 +67,9 @@ static int64_t share(const mixture *m, int source, int64_t n) {
 }
 
 /* The most samples that need no more of a source than it has. */
-static int64_t most_of(const mixture *m, int source, int64_t most) {
+static int64_t most_of(const mixture *m, int source, int64_t maximum) {
     const int64_t have = an_dataset_count(m->sources[source]);
-    int64_t low = 0, high = most;
+    int64_t low = 0, high = maximum;
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
         if (share(m, source, middle) <= have)

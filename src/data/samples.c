@@ -18,7 +18,7 @@ an_status an_sample_buffer_create(an_sample_buffer *b, an_context *ctx, const an
     for (int i = 0; i < count; i++) {
         an_field field;
         an_field_init(&field, sizeof field);
-        AN_TRY(an_field_get(dataset, i, &field));
+        AN_TRY(an_dataset_field(dataset, i, &field));
         b->bytes[i] = an_dtype_size(field.dtype);
         for (int d = 0; d < field.ndims; d++)
             AN_CHECK(ctx, an_multiply_sizes(b->bytes[i], (size_t)field.dims[d], &b->bytes[i]), AN_ERR_OVERFLOW,

@@ -172,7 +172,7 @@ fail:
 }
 
 /* A group is evaluated if its hash falls into the share: where it is does not depend on the other groups. */
-static an_status divide_groups(split *s, double share, int64_t seed) {
+static an_status divide_groups(split *s, double share, uint64_t seed) {
     an_status status;
     an_context *ctx = s->ctx;
     const uint64_t *groups = s->source->groups;
@@ -181,7 +181,7 @@ static an_status divide_groups(split *s, double share, int64_t seed) {
              "a split by group needs a source that has groups: a table whose column of groups is named");
     AN_TRY(an_alloc(ctx, (void **)&marks, (size_t)s->count, sizeof *marks));
     for (int64_t i = 0; i < s->count; i++) {
-        const uint64_t hash = an_hash(&groups[i], sizeof groups[i], (uint64_t)seed);
+        const uint64_t hash = an_hash(&groups[i], sizeof groups[i], seed);
         marks[i] = (double)(hash >> 11) * 0x1p-53 < share;
     }
     AN_TRY(make_list(s, marks));
@@ -200,7 +200,7 @@ fail:
 
 static an_status divide(split *s, const an_split_source *source) {
     s->evaluated = share_of(source->evaluation, s->count);
-    s->order = an_permutation_make((uint64_t)source->seed, no_epoch, s->count);
+    s->order = an_permutation_make(source->seed, no_epoch, s->count);
     if (s->by == AN_SPLIT_STRATIFY) return stratify(s, source->evaluation);
     return s->by == AN_SPLIT_GROUP ? divide_groups(s, source->evaluation, source->seed) : AN_OK;
 }
@@ -239,8 +239,6 @@ static an_status check_source(an_context *ctx, const an_split_source *source) {
              "by is %d, which is not a value of an_split_by", (int)source->by);
     AN_CHECK(ctx, source->evaluation > 0 && source->evaluation < 1, AN_ERR_ARGUMENT,
              "the share of samples for evaluation is %g; it must be above 0 and below 1", source->evaluation);
-    AN_CHECK(ctx, source->seed >= 0, AN_ERR_ARGUMENT, "the seed of a split is %" PRId64 ", which is negative",
-             source->seed);
     AN_CHECK(ctx, an_dataset_count(source->source) > 1, AN_ERR_ARGUMENT, "one sample cannot be split into two parts");
     AN_CHECK(ctx, an_dataset_field_count(source->source) <= MOST_FIELDS, AN_ERR_UNSUPPORTED,
              "a sample of the data has more than %d fields", MOST_FIELDS);

@@ -5,8 +5,8 @@
 an_summary an_summary_in(double *numbers, int64_t features) {
     return (an_summary){.mean = numbers,
                         .squares = numbers + features,
-                        .least = numbers + 2 * features,
-                        .most = numbers + 3 * features};
+                        .minimum = numbers + 2 * features,
+                        .maximum = numbers + 3 * features};
 }
 
 static double number_at(an_dtype dtype, const void *values, int64_t i) {
@@ -23,14 +23,14 @@ int64_t an_summary_make(an_summary *s, int64_t features, int64_t each, an_dtype 
     s->count = n * each;
     for (int64_t f = 0; f < features; f++) {
         s->mean[f] = s->squares[f] = 0;
-        s->least[f] = s->most[f] = number_at(dtype, values, f * each);
+        s->minimum[f] = s->maximum[f] = number_at(dtype, values, f * each);
     }
     FOR_NUMBERS(n, features, each, i) {
         const double x = number_at(dtype, values, i);
         if (!__builtin_isfinite(x)) return i;
         s->mean[f] += x;
-        if (x < s->least[f]) s->least[f] = x;
-        if (x > s->most[f]) s->most[f] = x;
+        if (x < s->minimum[f]) s->minimum[f] = x;
+        if (x > s->maximum[f]) s->maximum[f] = x;
     }
     for (int64_t f = 0; f < features; f++) s->mean[f] /= (double)s->count;
     FOR_NUMBERS(n, features, each, i) {
@@ -46,8 +46,8 @@ void an_summary_combine(an_summary *to, const an_summary *with, int64_t features
         const double distance = with->mean[f] - to->mean[f];
         to->mean[f] += distance * (b / all);
         to->squares[f] += with->squares[f] + distance * distance * (a * b / all);
-        if (with->least[f] < to->least[f]) to->least[f] = with->least[f];
-        if (with->most[f] > to->most[f]) to->most[f] = with->most[f];
+        if (with->minimum[f] < to->minimum[f]) to->minimum[f] = with->minimum[f];
+        if (with->maximum[f] > to->maximum[f]) to->maximum[f] = with->maximum[f];
     }
     to->count += with->count;
 }

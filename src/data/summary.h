@@ -10,7 +10,7 @@ enum { AN_SUMMARY_ARRAYS = 4 };
 
 typedef struct an_summary {
     int64_t count; /* numbers of a feature; 0: none */
-    double *mean, *squares, *least, *most;
+    double *mean, *squares, *minimum, *maximum;
 } an_summary;
 
 /* In the caller's AN_SUMMARY_ARRAYS × features numbers. */

@@ -148,7 +148,7 @@ int64_t an_program_profile_count(const an_program *program, an_form form) {
     return (unsigned)form < AN_FORMS ? (int64_t)program->forms[form].tables.instructions : 0;
 }
 
-an_status an_profile_entry_get(const an_program *program, an_form form, int64_t index, an_profile_entry *entry) {
+an_status an_program_profile_entry(const an_program *program, an_form form, int64_t index, an_profile_entry *entry) {
     AN_GUARD;
     AN_NEED(program, entry);
     an_context *ctx = program->ctx;

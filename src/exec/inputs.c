@@ -43,7 +43,7 @@ int64_t an_program_input_count(const an_program *program) {
     return count;
 }
 
-an_status an_input_info_get(const an_program *program, int64_t index, an_input_info *info) {
+an_status an_program_input(const an_program *program, int64_t index, an_input_info *info) {
     AN_NEED(program, info);
     an_context *ctx = program->ctx;
     const an_graph *g = an_program_any_form(program), *model = program->plan->model;

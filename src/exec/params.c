@@ -241,7 +241,7 @@ static an_status start_entry(an_params *p, const an_stored *e, uint64_t seed, vo
     return AN_OK;
 }
 
-an_status an_params_init(an_params *params, uint64_t seed) {
+an_status an_params_reset(an_params *params, uint64_t seed) {
     AN_GUARD;
     AN_NEED(params);
     an_context *ctx = params->ctx;
@@ -362,7 +362,7 @@ int64_t an_params_count(const an_params *params) {
     return (int64_t)params->parameter_count;
 }
 
-an_status an_param_info_get(const an_params *params, int64_t index, an_param_info *info) {
+an_status an_params_info(const an_params *params, int64_t index, an_param_info *info) {
     AN_NEED(params, info);
     an_context *ctx = params->ctx;
     AN_TRY_RETURN(an_param_info_check(ctx, info));

@@ -153,7 +153,7 @@ bool an_params_has(const an_params *p, const an_stored *e, an_flat flat);
  * the last *end; false: there are none. */
 bool an_params_next(const an_params *p, const an_stored *e, an_flat flat, int64_t from, int64_t *first, int64_t *end);
 
-/* In place of an_params_init, for a store whose weights will be loaded: only those of an adapter get their starting
+/* In place of an_params_reset, for a store whose weights will be loaded: only those of an adapter get their starting
  * values. */
 an_status an_params_defer(an_params *params, uint64_t seed);
 /* Gives an entry the starting values that an_params_defer has left out; nothing if there are none. */

@@ -78,7 +78,7 @@ an_status an_plan_count_messages(an_plan *plan, size_t waiting, size_t bytes);
 void an_plan_count_traffic(an_plan *plan, const an_plan_traffic *traffic);
 
 /* Kernels of the training forms that were asked for by name and are not the ones that would have been chosen, sorted,
- * as "attention=portable,product=portable"; *text is NULL if there are none. For an_string_release. */
+ * as "attention=portable,matmul=portable"; *text is NULL if there are none. For an_string_release. */
 an_status an_plan_forced_kernels(const an_plan *plan, char **text);
 
 /* What a program's own tables take, to the byte. */

@@ -104,11 +104,11 @@ static an_status make_leaves(an_program *p) {
 }
 
 an_status an_program_cut(an_program *p, int64_t count, const int64_t *ends) {
-    const int64_t most = p->add ? p->plan->passes.leaves : 1;
-    if (count < 1 || count > most || ends[count - 1] < 1)
+    const int64_t maximum = p->add ? p->plan->passes.leaves : 1;
+    if (count < 1 || count > maximum || ends[count - 1] < 1)
         return AN_ERROR(p->ctx, AN_ERR_ARGUMENT,
                         "a run has %lld leaves and %lld samples, but the plan was made for 1 to %lld leaves",
-                        (long long)count, count > 0 ? (long long)ends[count - 1] : 0LL, (long long)most);
+                        (long long)count, count > 0 ? (long long)ends[count - 1] : 0LL, (long long)maximum);
     if (p->leaf_ends) memcpy(p->leaf_ends, ends, (size_t)count * sizeof *ends);
     p->leaves = (an_leaf_cut){.count = count, .samples = ends[count - 1], .ends = p->leaf_ends};
     return AN_OK;
@@ -266,17 +266,17 @@ static int64_t find_maximum(const an_plan *plan, const char *symbol) {
     return 0;
 }
 
-static an_status too_large(const an_program *p, const char *symbol, int64_t value, int64_t most) {
+static an_status too_large(const an_program *p, const char *symbol, int64_t value, int64_t maximum) {
     return AN_ERROR(p->ctx, AN_ERR_ARGUMENT, "'%s' is %lld, but the plan was made for 1 to %lld", symbol,
-                    (long long)value, (long long)most);
+                    (long long)value, (long long)maximum);
 }
 
 an_status an_program_bind(an_program *program, const char *symbol, int64_t value) {
     AN_GUARD;
     AN_NEED(program, symbol);
-    const int64_t most = find_maximum(program->plan, symbol);
-    if (most == 0) return AN_ERROR(program->ctx, AN_ERR_UNKNOWN, "the graph has no symbol '%s'", symbol);
-    if (value < 1 || value > most) return too_large(program, symbol, value, most);
+    const int64_t maximum = find_maximum(program->plan, symbol);
+    if (maximum == 0) return AN_ERROR(program->ctx, AN_ERR_UNKNOWN, "the graph has no symbol '%s'", symbol);
+    if (value < 1 || value > maximum) return too_large(program, symbol, value, maximum);
     for (int f = 0; f < AN_FORMS; f++) {
         an_dimensions *d = &program->forms[f].sized.dimensions;
         for (size_t i = 0; i < d->symbol_count; i++) {
@@ -329,9 +329,9 @@ an_status an_program_bind_form(an_program *p, an_form form) {
         const an_instruction *instruction = &f->instructions[i];
         const an_node *n = instruction->node;
         AN_TRY_RETURN(an_program_bind_instruction(p, f, instruction));
-        const an_leaf_cut most = {.count = p->plan->passes.leaves, .samples = p->leaves.samples};
+        const an_leaf_cut maximum = {.count = p->plan->passes.leaves, .samples = p->leaves.samples};
         an_call call = instruction->call;
-        call.leaves = n->leaf_sum && n->kernel->by_leaves ? &most : NULL;
+        call.leaves = n->leaf_sum && n->kernel->by_leaves ? &maximum : NULL;
         const size_t scratch = n->kernel->scratch ? n->kernel->scratch(&call) : 0;
         if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
         if (scratch > (size_t)n->scratch_bytes)

@@ -19,7 +19,7 @@ typedef struct {
     an_graph *selected[TRAINING]; /* as the passes before recompute leave them */
     bool fits;                    /* the last try */
     an_recompute_plan found;      /* by it */
-    int64_t least;                /* arena of all tries, and what fills it */
+    int64_t minimum;              /* arena of all tries, and what fills it */
     char holds[HOLDS_BYTES];
 } search;
 
@@ -59,8 +59,8 @@ static an_status try_passes(search *s) {
     const int64_t arena = larger->memory->arena_bytes;
     s->fits = arena <= s->p->passes.budget && s->others <= s->p->passes.budget;
     if (larger->recompute) s->found = *larger->recompute;
-    if (s->least == 0 || arena < s->least) {
-        s->least = arena;
+    if (s->minimum == 0 || arena < s->minimum) {
+        s->minimum = arena;
         describe(larger->memory, s->holds);
     }
     status = AN_OK;
@@ -129,7 +129,7 @@ static an_status fit(search *s) {
     if (!s->fits) AN_TRY_RETURN(search_levels(s));
     if (!s->fits) AN_TRY_RETURN(search_runs(s));
     if (s->fits) return AN_OK;
-    if (s->others > s->least)
+    if (s->others > s->minimum)
         return AN_ERROR(ctx, AN_ERR_MEMORY,
                         "graph '%s' needs %lld bytes of activations and scratch for evaluation or prediction, where "
                         "nothing is recomputed, but the budget is %lld",
@@ -137,7 +137,7 @@ static an_status fit(search *s) {
     return AN_ERROR(ctx, AN_ERR_MEMORY,
                     "graph '%s' needs %lld bytes of activations and scratch even if everything possible is recomputed, "
                     "among them %s, but the budget is %lld",
-                    s->p->model->name, (long long)s->least, s->holds, (long long)s->p->passes.budget);
+                    s->p->model->name, (long long)s->minimum, s->holds, (long long)s->p->passes.budget);
 }
 
 an_status an_plan_choose_recompute(an_plan *p, const an_plan_options *options, bool trains) {

@@ -189,8 +189,8 @@ static an_status make_units(an_shards *s, const an_graph *g) {
     an_context *ctx = s->ctx;
     an_unit *units = NULL;
     int extras;
-    const size_t most = an_units_most(g);
-    AN_TRY(an_alloc(ctx, (void **)&units, most, sizeof *units));
+    const size_t maximum = an_units_most(g);
+    AN_TRY(an_alloc(ctx, (void **)&units, maximum, sizeof *units));
     const int count = an_units_find(g, units, &extras, NULL);
     AN_TRY(an_alloc(ctx, (void **)&s->units, (size_t)count, sizeof *s->units));
     s->unit_count = count - extras;
@@ -207,7 +207,7 @@ static an_status make_units(an_shards *s, const an_graph *g) {
     }
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&units, most, sizeof *units);
+    an_release(ctx, (void **)&units, maximum, sizeof *units);
     return status;
 }
 

@@ -244,14 +244,14 @@ static an_status check_names(an_context *ctx, const gguf *g, const char *what, s
 }
 
 static an_status check_all_names(an_context *ctx, const gguf *g) {
-    const size_t most = (g->count > g->key_count ? g->count : g->key_count) + 1;
+    const size_t maximum = (g->count > g->key_count ? g->count : g->key_count) + 1;
     const char **names = NULL;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&names, most, sizeof *names));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&names, maximum, sizeof *names));
     for (size_t i = 0; i < g->key_count; i++) names[i] = (const char *)g->header + g->keys[i].name;
     an_status status = check_names(ctx, g, "key", g->key_count, names);
     for (size_t i = 0; i < g->count; i++) names[i] = (const char *)g->header + g->entries[i].name;
     if (status == AN_OK) status = check_names(ctx, g, "tensor", g->count, names);
-    an_release(ctx, (void **)&names, most, sizeof *names);
+    an_release(ctx, (void **)&names, maximum, sizeof *names);
     return status;
 }
 

@@ -29,10 +29,10 @@ static void widen_q4_0(const unsigned char *block, float *to) {
 }
 
 static void widen_q4_1(const unsigned char *block, float *to) {
-    const float scale = half_at(block), least = half_at(block + 2);
+    const float scale = half_at(block), minimum = half_at(block + 2);
     for (int i = 0; i < HALF; i++) {
-        to[i] = scale * (float)(block[4 + i] & 15) + least;
-        to[i + HALF] = scale * (float)(block[4 + i] >> 4) + least;
+        to[i] = scale * (float)(block[4 + i] & 15) + minimum;
+        to[i + HALF] = scale * (float)(block[4 + i] >> 4) + minimum;
     }
 }
 
@@ -51,11 +51,11 @@ static void widen_q5_0(const unsigned char *block, float *to) {
 }
 
 static void widen_q5_1(const unsigned char *block, float *to) {
-    const float scale = half_at(block), least = half_at(block + 2);
+    const float scale = half_at(block), minimum = half_at(block + 2);
     const uint32_t bits = word_at(block + 4);
     for (int i = 0; i < HALF; i++) {
-        to[i] = scale * (float)((block[8 + i] & 15) | fifth(bits, i)) + least;
-        to[i + HALF] = scale * (float)(block[8 + i] >> 4 | fifth(bits, i + HALF)) + least;
+        to[i] = scale * (float)((block[8 + i] & 15) | fifth(bits, i)) + minimum;
+        to[i + HALF] = scale * (float)(block[8 + i] >> 4 | fifth(bits, i + HALF)) + minimum;
     }
 }
 
@@ -71,13 +71,13 @@ static void widen_q8_0(const unsigned char *block, float *to) {
  * high bits above the first. */
 static void widen_q4_k(const unsigned char *block, float *to) {
     enum { RUNS = 8 };
-    const float scale = half_at(block), least = half_at(block + 2);
+    const float scale = half_at(block), minimum = half_at(block + 2);
     const unsigned char *packed = block + 4, *quants = block + 16;
     for (int run = 0; run < RUNS; run++) {
         const int i = run & 3;
         const int scales = run < 4 ? packed[i] & 63 : (packed[i + 8] & 15) | (packed[i] >> 6) << 4;
         const int leasts = run < 4 ? packed[i + 4] & 63 : packed[i + 8] >> 4 | (packed[i + 4] >> 6) << 4;
-        const float own = scale * (float)scales, low = least * (float)leasts;
+        const float own = scale * (float)scales, low = minimum * (float)leasts;
         const unsigned char *four = quants + run / 2 * SMALL;
         const int shift = run % 2 * 4;
         for (int k = 0; k < SMALL; k++) to[run * SMALL + k] = own * (float)(four[k] >> shift & 15) - low;
@@ -138,12 +138,12 @@ static signed char round_away(float x) {
 }
 
 static void narrow_q8_0(const float *from, unsigned char *block) {
-    float most = 0;
+    float maximum = 0;
     for (int i = 0; i < SMALL; i++) {
         const float size = from[i] < 0 ? -from[i] : from[i];
-        if (size > most) most = size;
+        if (size > maximum) maximum = size;
     }
-    const float scale = most / 127, inverse = scale == 0 ? 0 : 1 / scale;
+    const float scale = maximum / 127, inverse = scale == 0 ? 0 : 1 / scale;
     const uint16_t stored = an_f32_to_f16(scale);
     block[0] = (unsigned char)(stored & 0xff);
     block[1] = (unsigned char)(stored >> 8);

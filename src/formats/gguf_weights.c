@@ -21,9 +21,9 @@ static an_status read_blocks(an_context *ctx, const an_gguf *g, const an_gguf_en
     float widened[AN_GGUF_MOST_BLOCK];
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
-    const int64_t size = e->type->elements, most = PIECE / e->type->bytes, end = first + count;
+    const int64_t size = e->type->elements, maximum = PIECE / e->type->bytes, end = first + count;
     for (int64_t block = first / size; block * size < end;) {
-        const int64_t blocks = an_smaller(most, an_divide_up(end, size) - block);
+        const int64_t blocks = an_smaller(maximum, an_divide_up(end, size) - block);
         AN_TRY_RETURN(an_note_raise(
             ctx,
             an_reader_read(&g->file, e->begin + block * e->type->bytes, piece, (size_t)(blocks * e->type->bytes), note),

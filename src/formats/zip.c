@@ -55,8 +55,8 @@ static uint32_t u32_at(const unsigned char *b, int at) {
 }
 
 /* A size or place that a file may have: none is beyond its end, so nothing that is added to it later overflows. */
-static bool get_size(uint64_t number, int64_t most, int64_t *size) {
-    if (number > (uint64_t)most) return false;
+static bool get_size(uint64_t number, int64_t maximum, int64_t *size) {
+    if (number > (uint64_t)maximum) return false;
     *size = (int64_t)number;
     return true;
 }
@@ -79,9 +79,9 @@ bool an_zip_is(const an_reader *file) {
 static an_status find_last(const an_reader *file, unsigned char last[LAST_SIZE], int64_t *at, an_note note) {
     enum { STEP = 4096 };
     unsigned char buffer[STEP + LAST_SIZE];
-    const int64_t least = file->size > LAST_SIZE + LONGEST_COMMENT ? file->size - LAST_SIZE - LONGEST_COMMENT : 0;
-    for (int64_t end = file->size; end - LAST_SIZE >= least; end -= STEP) {
-        const int64_t begin = end - LAST_SIZE - STEP > least ? end - LAST_SIZE - STEP : least;
+    const int64_t minimum = file->size > LAST_SIZE + LONGEST_COMMENT ? file->size - LAST_SIZE - LONGEST_COMMENT : 0;
+    for (int64_t end = file->size; end - LAST_SIZE >= minimum; end -= STEP) {
+        const int64_t begin = end - LAST_SIZE - STEP > minimum ? end - LAST_SIZE - STEP : minimum;
         const an_status status = an_reader_read(file, begin, buffer, (size_t)(end - begin), note);
         if (status != AN_OK) return status;
         for (int64_t i = end - begin - LAST_SIZE; i >= 0; i--) {

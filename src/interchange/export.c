@@ -1,6 +1,6 @@
 /* Writes one safetensors file from a checkpoint. */
-#include "base/guard.h"
 #include "interchange/export_file.h"
+#include "interchange/exporter.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -30,8 +30,10 @@ fail:
     return status;
 }
 
-an_status an_checkpoint_export(const an_checkpoint *checkpoint, const char *file) {
-    AN_GUARD;
-    AN_NEED(checkpoint, file);
-    return an_export_write(checkpoint, file, NULL);
+static an_status write_safetensors(const an_checkpoint *checkpoint, const char *path,
+                                   const an_export_options *options) {
+    (void)options;
+    return an_export_write(checkpoint, path, NULL);
 }
+
+const an_exporter an_exporter_safetensors = {.name = "safetensors", .write = write_safetensors};

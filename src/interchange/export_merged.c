@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/convert.h"
-#include "base/guard.h"
 #include "base/integer.h"
 #include "formats/conv1d.h"
 #include "formats/gguf.h"
 #include "interchange/export_file.h"
+#include "interchange/exporter.h"
 #include "interchange/merge.h"
 #include "ir/published.h"
 #include "pretrained/joints.h"
@@ -108,9 +108,8 @@ static an_status merge(merging *m, const an_checkpoint *c, const char *file) {
     return an_export_file_finish(&m->file);
 }
 
-an_status an_checkpoint_export_merged(const an_checkpoint *checkpoint, const char *file) {
-    AN_GUARD;
-    AN_NEED(checkpoint, file);
+static an_status write_merged(const an_checkpoint *checkpoint, const char *file, const an_export_options *options) {
+    (void)options;
     an_context *ctx = checkpoint->ctx;
     merging m = {.ctx = ctx};
     an_text_init(&m.header, ctx);
@@ -125,3 +124,5 @@ an_status an_checkpoint_export_merged(const an_checkpoint *checkpoint, const cha
     an_arena_destroy(&m.names);
     return status;
 }
+
+const an_exporter an_exporter_merged = {.name = "merged", .write = write_merged};

@@ -5,15 +5,13 @@
 
 #include "anneal/data.h"
 #include "base/files/file.h"
-#include "base/guard.h"
-#include "base/structs.h"
 #include "base/word.h"
 #include "formats/gguf_keys.h"
 #include "interchange/export_file.h"
+#include "interchange/exporter.h"
 #include "interchange/merge.h"
 #include "interchange/model_facts.h"
 #include "interchange/publish.h"
-#include "interchange/structs.h"
 #include "ir/adapter.h"
 #include "pretrained/joints.h"
 #include "pretrained/weights.h"
@@ -197,10 +195,12 @@ static an_status open_weights(exporting *e) {
 
 /* ---- all of it ---- */
 
-static const an_gguf_type *type_of(an_export_type type) {
-    static const char *const names[] = {"F32", "F16", "BF16", "Q8_0"};
-    const unsigned number = (unsigned)type;
-    return number < sizeof names / sizeof *names ? an_gguf_type_named(names[number]) : NULL;
+static const an_gguf_type *type_of(an_dtype dtype) {
+    static const char *const names[] = {
+        [AN_DTYPE_NONE] = "F32", [AN_DTYPE_F32] = "F32",   [AN_DTYPE_BF16] = "BF16",
+        [AN_DTYPE_F16] = "F16",  [AN_DTYPE_Q8_0] = "Q8_0",
+    };
+    return an_gguf_type_named(names[dtype]);
 }
 
 static an_status find_tokenizer(const exporting *e, const char **path) {
@@ -223,9 +223,7 @@ static an_status export_model(exporting *e, const char *to,
                               an_status (*write)(const an_publication *publication, const char *to)) {
     an_context *ctx = e->ctx;
     const an_export_options *o = &e->options;
-    an_publication p = {.ctx = ctx, .weights = &e->weights, .type = type_of(o->type), .most_bytes = o->most_bytes};
-    if (!p.type || o->most_bytes < 1)
-        return AN_ERROR(ctx, AN_ERR_ARGUMENT, "an_export_options has an unknown type, or most_bytes is below 1");
+    an_publication p = {.ctx = ctx, .weights = &e->weights, .type = type_of(o->dtype), .max_bytes = o->max_bytes};
     AN_TRY_RETURN(find_model(e));
     AN_TRY_RETURN(open_weights(e));
     p.description = e->description;
@@ -246,7 +244,7 @@ static an_status export_checkpoint(const an_checkpoint *checkpoint, const char *
     e->checkpoint = checkpoint;
     e->ctx = ctx;
     an_arena_init(&e->names, ctx);
-    AN_TRY(an_export_options_read(ctx, &e->options, options));
+    e->options = *options;
     AN_TRY(export_model(e, to, write));
     status = AN_OK;
 fail:
@@ -263,19 +261,16 @@ fail:
     return status;
 }
 
-an_status an_checkpoint_export_huggingface(const an_checkpoint *checkpoint, const char *folder,
-                                           const an_export_options *options) {
-    AN_GUARD;
-    AN_NEED(checkpoint, folder);
-    return export_checkpoint(checkpoint, folder, options, an_publish_folder);
+static an_status write_folder(const an_checkpoint *checkpoint, const char *path, const an_export_options *options) {
+    return export_checkpoint(checkpoint, path, options, an_publish_folder);
 }
 
-an_status an_checkpoint_export_gguf(const an_checkpoint *checkpoint, const char *file,
-                                    const an_export_options *options) {
-    AN_GUARD;
-    AN_NEED(checkpoint, file);
-    return export_checkpoint(checkpoint, file, options, an_publish_gguf);
+static an_status write_gguf(const an_checkpoint *checkpoint, const char *path, const an_export_options *options) {
+    return export_checkpoint(checkpoint, path, options, an_publish_gguf);
 }
+
+const an_exporter an_exporter_huggingface = {.name = "huggingface", .write = write_folder, .converts = true};
+const an_exporter an_exporter_gguf = {.name = "gguf", .write = write_gguf, .converts = true};
 
 /* PEFT has one adapter for a tensor, and the model here one for each layer in it. */
 static an_status check_adapted(const an_checkpoint *c, const an_family *family) {
@@ -295,9 +290,8 @@ static an_status check_adapted(const an_checkpoint *c, const an_family *family) 
     return AN_OK;
 }
 
-an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, const char *folder) {
-    AN_GUARD;
-    AN_NEED(checkpoint, folder);
+static an_status write_adapter(const an_checkpoint *checkpoint, const char *folder, const an_export_options *options) {
+    (void)options;
     an_status status = AN_OK;
     an_context *ctx = checkpoint->ctx;
     an_pretrained *published = NULL;
@@ -308,3 +302,5 @@ an_status an_checkpoint_export_adapter(const an_checkpoint *checkpoint, const ch
     an_pretrained_close(&published);
     return status == AN_OK ? an_export_adapter(checkpoint, folder) : status;
 }
+
+const an_exporter an_exporter_adapter = {.name = "adapter", .write = write_adapter};

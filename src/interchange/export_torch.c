@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/files/file.h"
-#include "base/guard.h"
+#include "interchange/exporter.h"
 #include "interchange/model_nodes.h"
 #include "interchange/torch_text.h"
 #include "store/inspect.h"
@@ -46,9 +46,8 @@ static an_status write_encoding(const an_checkpoint *c, const char *file) {
 }
 
 /* The code first: it says whether PyTorch can do this at all. */
-an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char *folder) {
-    AN_GUARD;
-    AN_NEED(checkpoint, folder);
+static an_status write_code(const an_checkpoint *checkpoint, const char *folder, const an_export_options *options) {
+    (void)options;
     an_status status;
     an_context *ctx = checkpoint->ctx;
     char code[AN_FILE_PATH], weights[AN_FILE_PATH], encoding[AN_FILE_PATH], message[1024] = "";
@@ -65,9 +64,11 @@ an_status an_checkpoint_export_torch(const an_checkpoint *checkpoint, const char
              AN_ERR_ARGUMENT, "the path is too long: %.100s…", folder);
     AN_TRY(an_note_raise(ctx, an_folders_make(folder, note), note));
     AN_TRY(write_model(checkpoint, code));
-    AN_TRY(an_checkpoint_export(checkpoint, weights));
+    AN_TRY(an_export_write(checkpoint, weights, NULL));
     AN_TRY(write_encoding(checkpoint, encoding));
     status = AN_OK;
 fail:
     return status;
 }
+
+const an_exporter an_exporter_torch = {.name = "torch", .write = write_code};

@@ -14,9 +14,9 @@ typedef struct {
 /* f16 ends at 65,504, and the scale of a block, a 127th of its largest number, is one. NaN and infinity stay what
  * they are in other types. */
 static bool fits(const an_gguf_type *type, float x) {
-    const float infinite = 65520, most = type->widen ? 127 * infinite : infinite;
+    const float infinite = 65520, maximum = type->widen ? 127 * infinite : infinite;
     if (type->shown.dtype != AN_DTYPE_F16 && !type->widen) return true;
-    return x < most && x > -most;
+    return x < maximum && x > -maximum;
 }
 
 static an_status write_part(an_export_file *f, const an_gguf_type *type, const char *name, const parts *p,

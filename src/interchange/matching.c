@@ -256,7 +256,7 @@ void an_matching_tell(const an_matching *m, const char *path, bool adapted) {
 
 /* The names in its file are PEFT's. */
 an_status an_matching_open_adapter(an_matching *m, const an_graph *graph, const char *folder) {
-    static const an_init_rename prefix = {.pattern = "^base_model\\.model\\.", .text = ""};
+    static const an_load_rename prefix = {.pattern = "^base_model\\.model\\.", .text = ""};
     an_context *ctx = m->ctx;
     an_text path;
     an_text_init(&path, ctx);
@@ -270,7 +270,7 @@ an_status an_matching_open_adapter(an_matching *m, const an_graph *graph, const 
 }
 
 an_status an_matching_open(an_matching *m, const char *path, an_model_weights weights, int rename_count,
-                           const an_init_rename *renames) {
+                           const an_load_rename *renames) {
     an_context *ctx = m->ctx;
     AN_TRY_RETURN(an_renamings_create(&m->names, ctx, rename_count, renames));
     AN_TRY_RETURN(an_weights_open(&m->weights, ctx, path, weights));

@@ -57,7 +57,7 @@ void an_matching_destroy(an_matching **matching);
 /* Opens the files. Tensors of a GGUF file get the names that their family has in our models, unless the caller has
  * names of its own for them. */
 an_status an_matching_open(an_matching *matching, const char *path, an_model_weights weights, int rename_count,
-                           const an_init_rename *renames);
+                           const an_load_rename *renames);
 /* … of an adapter in PEFT's format, which must be that of the graph. */
 an_status an_matching_open_adapter(an_matching *matching, const an_graph *graph, const char *folder);
 /* Finds the tensor of every parameter, and what does not fit. */

@@ -45,15 +45,15 @@ static an_status add_problem(const an_matching *m, an_text *text, an_matching_pr
 }
 
 /* At most `most` of each kind. */
-static an_status describe(const an_matching *m, const char *path, int64_t most, an_text *text) {
+static an_status describe(const an_matching *m, const char *path, int64_t maximum, an_text *text) {
     an_context *ctx = m->ctx;
     an_text_add(text, "%s does not fit the model:", path);
     for (int p = 0; p < AN_MATCHING_PROBLEMS; p++) {
         if (m->accepts[p]) continue;
-        for (int64_t i = 0; i < m->counts[p] && i < most; i++)
+        for (int64_t i = 0; i < m->counts[p] && i < maximum; i++)
             AN_TRY_RETURN(add_problem(m, text, (an_matching_problem)p, i));
-        if (m->counts[p] > most)
-            an_text_add(text, "\n  %s: and %lld more", problem_names[p], (long long)(m->counts[p] - most));
+        if (m->counts[p] > maximum)
+            an_text_add(text, "\n  %s: and %lld more", problem_names[p], (long long)(m->counts[p] - maximum));
     }
     an_text_add(text,
                 m->adapter
@@ -71,10 +71,10 @@ an_status an_matching_check(const an_matching *m, const char *path, const char *
     const size_t room = AN_MESSAGE_BYTES - 1;
     bool fits = true;
     for (int p = 0; p < AN_MATCHING_PROBLEMS; p++) fits = fits && (m->accepts[p] || m->counts[p] == 0);
-    for (int64_t most = AN_MATCHING_MOST_SHOWN; !fits && most > 0; most--) {
+    for (int64_t maximum = AN_MATCHING_MOST_SHOWN; !fits && maximum > 0; maximum--) {
         an_text_init(&text, ctx);
-        status = describe(m, path, most, &text);
-        const bool last = most == 1 || (status == AN_OK && text.length + strlen(prefix) <= room);
+        status = describe(m, path, maximum, &text);
+        const bool last = maximum == 1 || (status == AN_OK && text.length + strlen(prefix) <= room);
         if (status == AN_OK && last) status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s%s", prefix, text.bytes);
         an_text_destroy(&text);
         if (status != AN_OK) return status;

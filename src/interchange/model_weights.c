@@ -83,11 +83,11 @@ an_status an_model_weights_view(an_weights *weights, const an_graph *graph, cons
     an_status status;
     an_context *ctx = weights->ctx;
     AN_TRY_RETURN(an_weights_part(weights, rows_of, graph, NULL));
-    const size_t count = graph->parameter_count, most = count + (size_t)weights->count + 1;
+    const size_t count = graph->parameter_count, maximum = count + (size_t)weights->count + 1;
     matching m = {
         .ctx = ctx, .graph = graph, .path = path, .weights = weights, .count = count, .with_heads = with_heads};
     for (size_t i = 0; i < count && !m.family; i++) m.family = an_family_of_body(graph->parameters[i].name);
-    AN_TRY(an_alloc(ctx, (void **)&m.tensors, most, sizeof *m.tensors));
+    AN_TRY(an_alloc(ctx, (void **)&m.tensors, maximum, sizeof *m.tensors));
     for (int64_t i = 0; i < weights->count; i++) AN_TRY(match_tensor(&m, i));
     for (size_t i = 0; i < count; i++)
         AN_CHECK(ctx, m.tensors[i].name, AN_ERR_DAMAGED, "%s: does not have the weight '%s' of its model", path,
@@ -96,6 +96,6 @@ an_status an_model_weights_view(an_weights *weights, const an_graph *graph, cons
     AN_TRY(an_weights_view(weights, m.tensors, m.count));
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&m.tensors, most, sizeof *m.tensors);
+    an_release(ctx, (void **)&m.tensors, maximum, sizeof *m.tensors);
     return status;
 }

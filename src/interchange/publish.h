@@ -12,7 +12,7 @@ typedef struct an_publication {
     const char *from;          /* the published model that it began as, a folder or a GGUF file; NULL: none */
     const char *tokenizer;     /* a folder, a tokenizer.json or a GGUF file; NULL: none */
     const an_gguf_type *type;  /* F32, F16, BF16 or Q8_0 */
-    int64_t most_bytes;        /* of weights in a file of a folder */
+    int64_t max_bytes;         /* of weights in a file of a folder */
     const char *const *labels; /* names of the classes; NULL: as `from` has them */
     int64_t label_count;
     bool new_head; /* a run has made a classifier of what was none */

@@ -69,7 +69,7 @@ static an_status lay_out(writing *w) {
         e->type = type;
         if (!an_safetensor_measure(e, &e->bytes))
             return AN_ERROR(ctx, AN_ERR_OVERFLOW, "'%s' has more bytes than 63 bits can count", e->name);
-        if (at > 0 && e->bytes > p->most_bytes - at) {
+        if (at > 0 && e->bytes > p->max_bytes - at) {
             w->file_count++;
             at = 0;
         }

@@ -22,7 +22,7 @@ void an_renamings_destroy(an_renamings *n) {
     an_release(n->ctx, (void **)&n->rules, (size_t)n->count, sizeof *n->rules);
 }
 
-an_status an_renamings_create(an_renamings *n, an_context *ctx, int count, const an_init_rename *renames) {
+an_status an_renamings_create(an_renamings *n, an_context *ctx, int count, const an_load_rename *renames) {
     an_status status;
     *n = (an_renamings){.ctx = ctx, .count = count};
     AN_TRY(an_alloc(ctx, (void **)&n->rules, (size_t)n->count, sizeof *n->rules));

@@ -15,7 +15,7 @@ typedef struct an_renamings {
     struct pcre2_real_match_context_8 *limits;
 } an_renamings;
 
-an_status an_renamings_create(an_renamings *names, an_context *ctx, int count, const an_init_rename *renames);
+an_status an_renamings_create(an_renamings *names, an_context *ctx, int count, const an_load_rename *renames);
 void an_renamings_destroy(an_renamings *names); /* also after an_renamings_create failed */
 /* The name that a tensor of the file has in the model; "", which none has, if it is longer than any. */
 an_status an_renamings_apply(const an_renamings *names, const char *name, char out[AN_NAME_BYTES]);

@@ -7,7 +7,7 @@
 #include "ir/graph.h"
 
 /* Of one buffer: the sum of all of a plan fits in 64 bits. */
-static const int64_t most_bytes = INT64_MAX / 16;
+static const int64_t max_bytes = INT64_MAX / 16;
 
 static an_status too_large(an_graph *g, const an_node *node) {
     return an_node_mistake(
@@ -27,7 +27,7 @@ static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *
     an_result *r = &p->node->outputs[0];
     int64_t bytes;
     bool frozen = r->storage == AN_STORAGE_FROZEN;
-    if (!an_result_maximum_bytes(g, r, &bytes) || bytes > most_bytes) return too_large(g, p->node);
+    if (!an_result_maximum_bytes(g, r, &bytes) || bytes > max_bytes) return too_large(g, p->node);
     p->elements = 1;
     for (int d = 0; d < r->ndims; d++) p->elements *= r->dims[d]; /* no more than there are bytes */
     int64_t padded = (p->elements + AN_PAGE - 1) / AN_PAGE * AN_PAGE;
@@ -35,7 +35,7 @@ static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *
         p->offset = sizes->frozen_bytes;
         r->place = p->offset;
         sizes->frozen_bytes += an_dtype_bytes(r->dtype, padded);
-        return sizes->frozen_bytes <= most_bytes ? AN_OK : too_large(g, p->node);
+        return sizes->frozen_bytes <= max_bytes ? AN_OK : too_large(g, p->node);
     }
     if (sizes->trainable_dtype != AN_DTYPE_NONE && sizes->trainable_dtype != r->dtype)
         return an_node_mistake(g, p->node, AN_ERR_DTYPE,
@@ -47,7 +47,7 @@ static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *
     p->offset = sizes->trainable_elements;
     r->place = an_dtype_bytes(r->dtype, p->offset);
     sizes->trainable_elements += padded;
-    return sizes->trainable_elements <= most_bytes / (int64_t)sizeof(double) ? AN_OK : too_large(g, p->node);
+    return sizes->trainable_elements <= max_bytes / (int64_t)sizeof(double) ? AN_OK : too_large(g, p->node);
 }
 
 an_status an_graph_lay_out(an_graph *g, bool inputs, an_flat_sizes *sizes) {
@@ -61,10 +61,10 @@ an_status an_graph_lay_out(an_graph *g, bool inputs, an_flat_sizes *sizes) {
                        : r->storage == AN_STORAGE_STATE ? &sizes->state_bytes
                                                         : &sizes->program_state_bytes;
         if (r->storage == AN_STORAGE_INPUT && !inputs) continue;
-        if (!an_result_maximum_bytes(g, r, &r->bytes) || r->bytes > most_bytes) return too_large(g, g->sources[i]);
+        if (!an_result_maximum_bytes(g, r, &r->bytes) || r->bytes > max_bytes) return too_large(g, g->sources[i]);
         r->place = *end;
         *end += (int64_t)an_round_up((size_t)r->bytes, AN_ALIGNMENT);
-        if (*end > most_bytes) return too_large(g, g->sources[i]);
+        if (*end > max_bytes) return too_large(g, g->sources[i]);
     }
     return AN_OK;
 }

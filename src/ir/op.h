@@ -79,6 +79,7 @@ typedef struct an_cost {
 
 struct an_op {
     const char *name;
+    const char *former; /* the name that .ang files had for it before; NULL: none */
     int inputs_min, inputs_max;
     int outputs; /* AN_OUTPUTS_ANY: as many as the node was made with */
     unsigned flags;

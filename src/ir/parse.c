@@ -48,16 +48,16 @@ void an_parser_enter(an_graph *g, int block) {
 /* ---- statements ---- Each function begins behind the keyword. */
 
 /* name=integer, if the current token is that name; else the number stays as it is. */
-static an_status parse_key(an_parser *p, const char *name, int64_t least, int64_t most, int64_t *number) {
+static an_status parse_key(an_parser *p, const char *name, int64_t minimum, int64_t maximum, int64_t *number) {
     an_context *ctx = p->scan.ctx;
     if (!an_token_is(&p->scan.token, name)) return AN_OK;
     AN_TRY_RETURN(an_scan_next(&p->scan));
     AN_TRY_RETURN(an_scan_expect(&p->scan, '=', "after the name"));
     const an_token at = p->scan.token;
     AN_TRY_RETURN(an_scan_int(&p->scan, number));
-    if (*number >= least && *number <= most) return AN_OK;
+    if (*number >= minimum && *number <= maximum) return AN_OK;
     return an_scan_error(&p->scan, &at, "%s is %lld; it must be %lld to %lld", name, (long long)*number,
-                         (long long)least, (long long)most);
+                         (long long)minimum, (long long)maximum);
 }
 
 /* symbol batch maximum=64 value=32 */

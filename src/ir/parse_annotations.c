@@ -52,12 +52,12 @@ static an_status parse_choice(an_parser *p, const char *what, const char *const 
     return an_scan_error(&p->scan, t, "'%.*s' is not %s%s", (int)t->length, t->start, what, AN_NEAREST(&nearest));
 }
 
-static an_status parse_at_least(an_parser *p, int64_t least, int64_t *number) {
+static an_status parse_at_least(an_parser *p, int64_t minimum, int64_t *number) {
     an_context *ctx = p->scan.ctx;
     const an_token at = p->scan.token;
     AN_TRY_RETURN(an_scan_int(&p->scan, number));
-    if (*number >= least) return AN_OK;
-    return an_scan_error(&p->scan, &at, "expected at least %d, not %lld", (int)least, (long long)*number);
+    if (*number >= minimum) return AN_OK;
+    return an_scan_error(&p->scan, &at, "expected at least %d, not %lld", (int)minimum, (long long)*number);
 }
 
 static an_status parse_kernel(an_parser *p, const an_op *op, const an_kernel **kernel) {

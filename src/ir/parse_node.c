@@ -61,7 +61,7 @@ static an_status unknown_op(const an_parser *p) {
 static an_status parse_op(an_parser *p, node_line *line) {
     const an_token t = p->scan.token;
     line->op_token = t;
-    line->op = t.kind == AN_TOKEN_NAME ? an_op_find(p->scan.ctx, t.start, t.length) : NULL;
+    line->op = t.kind == AN_TOKEN_NAME ? an_op_find_written(p->scan.ctx, t.start, t.length) : NULL;
     if (!line->op) {
         unknown_op(p);
         return AN_ERR_PARSE;

@@ -10,13 +10,25 @@ const an_op *an_op_at(const an_context *ctx, size_t index) {
     return added ? added->op : NULL;
 }
 
+static bool is_called(const char *known, const char *name, size_t length) {
+    return known && !strncmp(known, name, length) && !known[length];
+}
+
 const an_op *an_op_find(const an_context *ctx, const char *name, size_t length) {
     const an_op_registry *r = ctx->ops;
     for (size_t i = 0; i < r->builtin_count; i++) /* about a hundred names: the parser asks once a line */
-        if (!strncmp(r->builtin[i]->name, name, length) && !r->builtin[i]->name[length]) return r->builtin[i];
+        if (is_called(r->builtin[i]->name, name, length)) return r->builtin[i];
     for (const an_added_op *added = r->ops; added; added = added->next)
-        if (!strncmp(added->op->name, name, length) && !added->op->name[length]) return added->op;
+        if (is_called(added->op->name, name, length)) return added->op;
     return NULL;
+}
+
+const an_op *an_op_find_written(const an_context *ctx, const char *name, size_t length) {
+    const an_op_registry *r = ctx->ops;
+    const an_op *op = an_op_find(ctx, name, length);
+    for (size_t i = 0; !op && i < r->builtin_count; i++)
+        if (is_called(r->builtin[i]->former, name, length)) op = r->builtin[i];
+    return op;
 }
 
 /* ---- kernels ---- */

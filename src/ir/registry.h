@@ -29,6 +29,8 @@ typedef struct an_op_registry {
 
 /* NULL: no op has that name. */
 const an_op *an_op_find(const an_context *ctx, const char *name, size_t length);
+/* The same for a file, which may be older than the name. */
+const an_op *an_op_find_written(const an_context *ctx, const char *name, size_t length);
 
 /* All ops, one after the other; NULL behind the last. */
 const an_op *an_op_at(const an_context *ctx, size_t index);

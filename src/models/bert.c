@@ -117,9 +117,9 @@ static an_value pool(an_graph *g, const bert *m, const an_bert_options *o, an_va
 
 /* Rows of length 1. */
 static an_value normalize_rows(an_graph *g, an_value x) {
-    const double least = 1e-12; /* a row of zeros stays one; as PyTorch's normalize */
+    const double minimum = 1e-12; /* a row of zeros stays one; as PyTorch's normalize */
     an_value square = an_reduce_sum(g, an_multiply(g, x, x), AN_AXES(1), true);
-    return an_divide(g, x, an_clamp(g, an_sqrt(g, square), least, __builtin_inf()));
+    return an_divide(g, x, an_clamp(g, an_sqrt(g, square), minimum, __builtin_inf()));
 }
 
 static void add_head(an_graph *g, const bert *m, const an_bert_options *o, an_value x) {

@@ -39,7 +39,7 @@ static an_value read_table(an_graph *g, an_value x, const an_embedded_column *c,
     an_value table = an_param(g, "weight", an_value_dtype(g, x), AN_INITIALIZER_NORMAL, 1,
                               AN_DIMS((an_dim)c->count, (an_dim)c->width));
     an_scope_end(g);
-    return an_product(g, an_slice(g, x, 1, c->begin, c->begin + c->count), table, false, false);
+    return an_matmul(g, an_slice(g, x, 1, c->begin, c->begin + c->count), table, false, false);
 }
 
 an_value an_model_embed(an_graph *g, an_value x, an_value numbers, const an_embedded_column *columns, int count) {

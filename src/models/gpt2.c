@@ -121,7 +121,7 @@ an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options
     an_block_begin(g, "ln_f", an_model_depth_after(options->layers));
     x = an_layer_norm_layer(g, x, NULL, epsilon);
     an_block_end(g);
-    an_value logits = an_product(g, x, wte, false, true);
+    an_value logits = an_matmul(g, x, wte, false, true);
     an_graph_set_prediction(g, logits, "logits");
     an_graph_set_loss(g, an_cross_entropy(g, logits, targets, NULL), targets);
     return an_model_finish(graph, g);

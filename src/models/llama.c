@@ -148,7 +148,7 @@ an_status an_model_llama(an_graph **graph, an_context *ctx, const an_llama_optio
     an_block_end(g);
     an_value logits;
     if (options->tied) {
-        logits = an_product(g, x, table, false, true);
+        logits = an_matmul(g, x, table, false, true);
     } else {
         an_block_begin(g, "lm_head", an_model_depth_after(options->layers));
         logits = an_linear_with(g, x, NULL, options->vocabulary, &start, NULL);

@@ -7,7 +7,7 @@ static an_status check_mixup(an_config *config, an_context *ctx, an_dataset *tra
     an_class_info info;
     an_class_info_init(&info, sizeof info);
     if (!training || config->settings->train.loss.reduction == AN_REDUCTION_MEAN) return AN_OK;
-    AN_TRY_RETURN(an_class_info_get(training, &info));
+    AN_TRY_RETURN(an_dataset_class_info(training, &info));
     if (info.classes == 0) return AN_OK;
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: %s: train.loss.reduction is sample_mean, which weighs samples too; remove one of them",

@@ -39,8 +39,8 @@ static an_status get_options(const an_config *config, an_context_options *option
 /* The instructions that the run began with, as rank 0 finds them in its folder. */
 static an_status find_isa(an_context *ctx, an_config *config, const an_open_options *open, an_isa *isa) {
     int64_t found = *isa;
-    if (found == AN_ISA_AUTO && an_rank(ctx) == 0) found = isa_of_run(ctx, config, open);
-    AN_TRY_RETURN(an_broadcast(ctx, &found, 1, AN_DTYPE_I64, 0));
+    if (found == AN_ISA_AUTO && an_context_rank(ctx) == 0) found = isa_of_run(ctx, config, open);
+    AN_TRY_RETURN(an_ranks_broadcast(ctx, &found, 1, AN_DTYPE_I64, 0));
     *isa = found > AN_ISA_AUTO && found <= AN_ISA_AMX ? (an_isa)found : AN_ISA_AUTO;
     return AN_OK;
 }
@@ -83,7 +83,7 @@ an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purp
     an_context_options said;
     AN_TRY_RETURN(get_options(config, &said));
     const an_isa isa = said.isa;
-    if (an_ranks(ctx) > 1 && ctx->shares_memory && !said.shares_memory)
+    if (an_context_ranks(ctx) > 1 && ctx->shares_memory && !said.shares_memory)
         return AN_ERROR(
             ctx, AN_ERR_ARGUMENT,
             "%s: ranks.shared_memory is off, but the context has shares_memory; %s ranks.shared_memory to on",

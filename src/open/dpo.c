@@ -1,7 +1,7 @@
 /* Data of preferences: the loss of the model becomes that of direct preference optimization. */
 #include <string.h>
 
-#include "anneal/optimizer.h"
+#include "anneal/adapter.h"
 #include "open/open.h"
 
 static const char *const key = AN_SETTING(train.loss.beta);
@@ -12,7 +12,7 @@ static bool has_preferences(const an_dataset *dataset) {
     an_field field;
     an_field_init(&field, sizeof field);
     for (int i = 0; dataset && i < an_dataset_field_count(dataset); i++)
-        if (an_field_get(dataset, i, &field) == AN_OK && !strcmp(field.name, "preferred")) return true;
+        if (an_dataset_field(dataset, i, &field) == AN_OK && !strcmp(field.name, "preferred")) return true;
     return false;
 }
 

@@ -31,7 +31,7 @@ an_status an_open_classes(an_model_opening *o) {
                         "%s: the model needs classes, but the targets of data.train are numbers; use data with labels, "
                         "or csv with classes: on",
                         an_config_place(o->config, AN_SETTING(model)));
-    AN_TRY_RETURN(an_class_info_get(o->dataset, &info));
+    AN_TRY_RETURN(an_dataset_class_info(o->dataset, &info));
     o->classes = info.classes;
     return AN_OK;
 }
@@ -46,7 +46,7 @@ static int find_targets(const an_model_opening *o) {
     an_field field;
     an_field_init(&field, sizeof field);
     for (int i = 0; i < an_dataset_field_count(o->dataset); i++)
-        if (an_field_get(o->dataset, i, &field) == AN_OK && !strcmp(field.name, o->targets.name)) return i;
+        if (an_dataset_field(o->dataset, i, &field) == AN_OK && !strcmp(field.name, o->targets.name)) return i;
     return 0;
 }
 
@@ -55,15 +55,15 @@ static an_status check_label(const an_model_opening *o, const an_features *featu
     an_context *ctx = o->ctx;
     an_feature_info info;
     an_feature_info_init(&info, sizeof info);
-    AN_TRY_RETURN(an_feature_info_get(features, label, &info));
-    if (info.least >= 0 && info.most <= 1) return AN_OK;
+    AN_TRY_RETURN(an_features_get(features, label, &info));
+    if (info.minimum >= 0 && info.maximum <= 1) return AN_OK;
     char number[32];
     snprintf(number, sizeof number, "%lld", (long long)label + 1);
     return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                     "%s: model.loss is binary_cross_entropy, whose targets are from 0 to 1, but target '%s' of "
                     "data.train is from %g to %g; write labels as 0 and 1, or set model.loss to squared",
-                    an_config_place(o->config, AN_SETTING(model.loss)), info.name ? info.name : number, info.least,
-                    info.most);
+                    an_config_place(o->config, AN_SETTING(model.loss)), info.name ? info.name : number, info.minimum,
+                    info.maximum);
 }
 
 /* Looks at all targets, O(samples). Those of a stream are not there yet. */
@@ -95,6 +95,6 @@ bool an_open_keeps_documents_apart(const an_model_opening *o) {
     an_field field;
     an_field_init(&field, sizeof field);
     for (int i = 0; o->dataset && i < an_dataset_field_count(o->dataset); i++)
-        if (an_field_get(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
+        if (an_dataset_field(o->dataset, i, &field) == AN_OK && !strcmp(field.name, "documents")) return true;
     return false;
 }

@@ -2,6 +2,7 @@
  * model reads. */
 #include <string.h>
 
+#include "anneal/stream.h"
 #include "open/open.h"
 
 /* ---- streams ---- */

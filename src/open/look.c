@@ -10,7 +10,7 @@
 static an_status look_through(an_config *config, an_dataset *dataset, const char *source, an_class_info *classes) {
     const an_data_kind *kind = an_data_kind_at(config, source);
     if (!dataset || !kind || !kind->is_in_memory) return AN_OK;
-    return an_class_info_get(dataset, classes);
+    return an_dataset_class_info(dataset, classes);
 }
 
 /* A class that training never sees is never predicted. Files that are sorted by class lose one where they are split. */
@@ -65,7 +65,7 @@ an_status an_open_look_at_batches(an_config *config, an_trainer *trainer) {
             an_config_warn(config, place->place,
                            "batch norm over micro-batches of %lld sample%s is noisy; %d or more samples are usual",
                            (long long)info.micro, info.micro == 1 ? "" : "s", (int)USUAL));
-    if (graph.row_batch_norms == 0 || info.least_micro != 1) return AN_OK;
+    if (graph.row_batch_norms == 0 || info.min_micro != 1) return AN_OK;
     return an_config_warn(
         config, place->place,
         "some micro-batches have only one sample, and the batch norm of one sample does not depend on it; change "

@@ -1,7 +1,7 @@
 /* lora: adds the adapter of the config to its model, and loads one to start from. */
 #include <stdio.h>
 
-#include "anneal/optimizer.h"
+#include "anneal/adapter.h"
 #include "open/open.h"
 
 bool an_open_adapts(an_config *config) {
@@ -31,12 +31,12 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
 an_status an_open_adapter(an_trainer *trainer, an_config *config) {
     static const char *const key = AN_SETTING(lora.from);
     char place[AN_MESSAGE_BYTES];
-    an_init_options o;
-    an_init_options_init(&o, sizeof o);
+    an_load_options o;
+    an_load_options_init(&o, sizeof o);
     if (!config->settings->lora.from) return AN_OK;
     snprintf(place, sizeof place, "%s: %s", an_config_place(config, key), key);
     o.path = config->settings->lora.from;
     o.place = place;
     o.adapter = true;
-    return an_trainer_init(trainer, &o);
+    return an_trainer_load_weights(trainer, &o);
 }

@@ -71,7 +71,7 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
     if (config->settings->train.loss.reduction == AN_REDUCTION_SAMPLE_MEAN)
         return refuse(config, ctx, "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
     if (!training) return refuse(config, ctx, "the samples of a stream are not known before it runs");
-    AN_TRY_RETURN(an_class_info_get(training, &info));
+    AN_TRY_RETURN(an_dataset_class_info(training, &info));
     if (info.classes == 0) return refuse(config, ctx, "the targets of data.train are not classes; remove it");
     const int64_t listed = balanced || are_named(config) ? info.classes : an_config_size(config, path);
     if (listed < info.classes)
@@ -97,7 +97,7 @@ static bool has_field(const an_dataset *dataset, const char *name) {
     an_field field;
     an_field_init(&field, sizeof field);
     for (int i = 0; i < an_dataset_field_count(dataset); i++)
-        if (an_field_get(dataset, i, &field) == AN_OK && !strcmp(field.name, name)) return true;
+        if (an_dataset_field(dataset, i, &field) == AN_OK && !strcmp(field.name, name)) return true;
     return false;
 }
 

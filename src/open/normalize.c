@@ -39,34 +39,34 @@ static column_text describe(const an_feature_info *info, int64_t index) {
 /* The largest absolute value, since a small deviation around a large mean is as bad for a gradient as a large
  * deviation. Columns of zeros do not count. */
 static double size_of(const an_feature_info *info) {
-    return info->most > -info->least ? info->most : -info->least;
+    return info->maximum > -info->minimum ? info->maximum : -info->minimum;
 }
 
 static an_status compare(an_config *config, an_context *ctx, const an_features *features) {
     static const double most_ratio = 1000;
-    double least = 0, most = 0;
+    double minimum = 0, maximum = 0;
     column_text small = {""}, large = {""};
     for (int64_t i = 0; i < an_features_count(features); i++) {
         an_feature_info info;
         an_feature_info_init(&info, sizeof info);
-        AN_TRY_RETURN(an_feature_info_get(features, i, &info));
+        AN_TRY_RETURN(an_features_get(features, i, &info));
         const double size = size_of(&info);
-        if (size > 0 && (least == 0 || size < least)) {
-            least = size;
+        if (size > 0 && (minimum == 0 || size < minimum)) {
+            minimum = size;
             small = describe(&info, i);
         }
-        if (size > most) {
-            most = size;
+        if (size > maximum) {
+            maximum = size;
             large = describe(&info, i);
         }
     }
-    if (!(most > most_ratio * least)) return AN_OK;
+    if (!(maximum > most_ratio * minimum)) return AN_OK;
     return an_config_warn(
         config, an_config_find(config, AN_SETTING(data.train))->place,
         "the inputs have very different scales: column %s has values up to %.3g, column %s only up to "
         "%.3g; a network learns little from the smaller ones, so set data.normalize.inputs to "
         "standard",
-        large.text, most, small.text, least);
+        large.text, maximum, small.text, minimum);
 }
 
 an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training) {

@@ -50,7 +50,7 @@ static an_status get_tokens(opening *o) {
     an_context *ctx = o->ctx;
     an_field field;
     an_field_init(&field, sizeof field);
-    AN_TRY_RETURN(an_field_get(o->training, 0, &field));
+    AN_TRY_RETURN(an_dataset_field(o->training, 0, &field));
     o->tokens_a_sample = field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
     return AN_OK;
 }
@@ -138,7 +138,7 @@ static bool counts_targets(const an_dataset *training) {
     an_field field;
     an_field_init(&field, sizeof field);
     for (int i = 0; training && i < an_dataset_field_count(training); i++)
-        if (an_field_get(training, i, &field) == AN_OK && field.target) return field.dtype == AN_DTYPE_I32;
+        if (an_dataset_field(training, i, &field) == AN_OK && field.target) return field.dtype == AN_DTYPE_I32;
     return false;
 }
 
@@ -149,7 +149,7 @@ static void resolve_precision(opening *o, an_dtype *parameters) {
     const an_settings *s = o->config->settings;
     const bool automatic = s->train.precision == AN_DTYPE_NONE;
     const an_dataset *training = o->training;
-    const bool wide = training ? an_field_get(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
+    const bool wide = training ? an_dataset_field(training, 0, &field) == AN_OK && field.dtype == AN_DTYPE_F64
                                : an_config_is(o->config, AN_SETTING(data.train.dtype), "f64");
     *parameters = AN_DTYPE_F32;
     if ((automatic && wide) || s->train.precision == AN_DTYPE_F64) *parameters = AN_DTYPE_F64;
@@ -175,7 +175,7 @@ static an_status check_width(const opening *o, an_dtype parameters) {
     an_field_init(&field, sizeof field);
     an_context *ctx = o->ctx;
     const an_dataset *training = o->training;
-    if (!training || an_field_get(training, 0, &field) != AN_OK || field.dtype == parameters ||
+    if (!training || an_dataset_field(training, 0, &field) != AN_OK || field.dtype == parameters ||
         (field.dtype != AN_DTYPE_F32 && field.dtype != AN_DTYPE_F64))
         return AN_OK;
     const bool has_types = an_open_has(o->config, AN_SETTING(data.train.dtype));
@@ -259,7 +259,7 @@ static an_status check_groups(const opening *o) {
     bool trains = false;
     an_status status = an_groups_create(&groups, o->graph, &o->groups);
     for (int i = 0; status == AN_OK && i < an_groups_count(groups); i++)
-        trains = trains || (an_group_info_get(groups, i, &info) == AN_OK && !info.frozen);
+        trains = trains || (an_groups_get(groups, i, &info) == AN_OK && !info.frozen);
     an_groups_destroy(&groups);
     if (status == AN_OK && !trains)
         status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter, so nothing is left to train");
@@ -378,7 +378,7 @@ static an_status choose_checkpoints(an_context *ctx, an_config *config, const an
     an_text text;
     const char *path;
     an_text_init(&text, ctx);
-    if (an_rank(ctx) == 0) {
+    if (an_context_rank(ctx) == 0) {
         status = an_candidates_create(&candidates, ctx, config, options);
         for (int i = 0; status == AN_OK && (path = an_candidates_path(candidates, i)); i++)
             an_text_bytes(&text, path, strlen(path) + 1);
@@ -401,16 +401,17 @@ fail:
 static an_status check_free(an_context *ctx, an_config *config) {
     const char *folder = "";
     an_status status = AN_OK;
-    if (an_rank(ctx) == 0) status = an_config_path(config, AN_SETTING(run.dir), &folder);
-    if (an_rank(ctx) == 0 && status == AN_OK) status = an_folder_check_free(ctx, folder);
+    if (an_context_rank(ctx) == 0) status = an_config_path(config, AN_SETTING(run.dir), &folder);
+    if (an_context_rank(ctx) == 0 && status == AN_OK) status = an_folder_check_free(ctx, folder);
     return an_ranks_agree(ctx, status);
 }
 
 /* A checkpoint that is not as it was written is skipped for the one before it. That none is good is an error: to begin
  * anew is for the user to say. All ranks skip the same ones, as each try ends alike on all of them. */
-an_status an_trainer_open_with(an_trainer **trainer, an_context *ctx, an_config *config, const an_open_options *given) {
+an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config,
+                                 const an_open_options *given) {
     AN_GUARD;
-    AN_NEED_IN(ctx, ctx, trainer, config, given);
+    AN_NEED_IN(ctx, ctx, trainer, config);
     an_status status;
     an_text skipped;
     char *paths = NULL;
@@ -448,41 +449,19 @@ fail:
     return status;
 }
 
-/* user_step NULL: none was asked for. */
-static an_status open_file(an_trainer **trainer, an_context *ctx, const char *file, const int64_t *user_step) {
+an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file, const an_open_options *given) {
+    AN_GUARD;
+    AN_NEED_IN(ctx, ctx, trainer, file);
     an_status status;
     an_config *config = NULL;
     an_config_options options;
     an_config_options_init(&options, sizeof options);
-    an_open_options open;
-    an_open_options_init(&open, sizeof open);
     options.file = file;
-    open.user_step = user_step;
     *trainer = NULL;
     AN_TRY(an_config_read(&config, ctx, &options));
-    AN_TRY(an_trainer_open_with(trainer, ctx, config, &open));
+    AN_TRY(an_trainer_open_config(trainer, ctx, config, given));
     status = AN_OK;
 fail:
     an_config_destroy(&config);
     return status;
-}
-
-an_status an_trainer_open_at(an_trainer **trainer, an_context *ctx, const char *file, int64_t user_step) {
-    AN_GUARD;
-    AN_NEED_IN(ctx, ctx, trainer, file);
-    return open_file(trainer, ctx, file, &user_step);
-}
-
-an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file) {
-    AN_GUARD;
-    AN_NEED_IN(ctx, ctx, trainer, file);
-    return open_file(trainer, ctx, file, NULL);
-}
-
-an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config) {
-    AN_GUARD;
-    AN_NEED_IN(ctx, ctx, trainer, config);
-    an_open_options options;
-    an_open_options_init(&options, sizeof options);
-    return an_trainer_open_with(trainer, ctx, config, &options);
 }

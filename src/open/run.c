@@ -135,7 +135,7 @@ an_status an_open_run(an_trainer *trainer, const an_lengths *lengths, an_open_pu
     AN_TRY_RETURN(an_config_fill(r.config, AN_SETTING(log), an_log_options, &log));
     AN_TRY_RETURN(an_trainer_set_logging(trainer, &log));
     AN_TRY_RETURN(an_config_fill(r.config, "", an_run_options, &run));
-    AN_TRY_RETURN(get_max_time(&r, purpose, &run.most_seconds));
+    AN_TRY_RETURN(get_max_time(&r, purpose, &run.max_seconds));
     if (evaluates && purpose != AN_OPEN_PLAN)
         AN_TRY_RETURN(get_evaluations(&r, &run, &best, &early_stop));
     else

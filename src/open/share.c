@@ -18,12 +18,12 @@
 an_status an_open_share(an_context *ctx, char **bytes, size_t *count) {
     an_status status = AN_OK;
     int64_t length = (int64_t)*count;
-    if (an_ranks(ctx) == 1) return AN_OK;
-    AN_TRY_RETURN(an_broadcast(ctx, &length, 1, AN_DTYPE_I64, 0));
-    if (an_rank(ctx) > 0) status = an_alloc(ctx, (void **)bytes, (size_t)length + 1, 1);
-    if (an_rank(ctx) > 0 && status == AN_OK) *count = (size_t)length;
+    if (an_context_ranks(ctx) == 1) return AN_OK;
+    AN_TRY_RETURN(an_ranks_broadcast(ctx, &length, 1, AN_DTYPE_I64, 0));
+    if (an_context_rank(ctx) > 0) status = an_alloc(ctx, (void **)bytes, (size_t)length + 1, 1);
+    if (an_context_rank(ctx) > 0 && status == AN_OK) *count = (size_t)length;
     AN_TRY_RETURN(an_ranks_agree(ctx, status));
-    return an_broadcast(ctx, *bytes, length, AN_DTYPE_U8, 0);
+    return an_ranks_broadcast(ctx, *bytes, length, AN_DTYPE_U8, 0);
 }
 
 /* ---- configs ---- */
@@ -70,9 +70,9 @@ an_status an_config_read(an_config **config, an_context *ctx, const an_config_op
     an_text packed;
     char *text = NULL, *bytes = NULL;
     size_t capacity = 0, length = 0, count = 0;
-    const bool is_first = an_rank(ctx) == 0;
+    const bool is_first = an_context_rank(ctx) == 0;
     *config = NULL;
-    if (an_ranks(ctx) == 1) return an_config_create(config, ctx, given);
+    if (an_context_ranks(ctx) == 1) return an_config_create(config, ctx, given);
     an_text_init(&packed, ctx);
     if (is_first) {
         status = an_config_options_read(ctx, &options, given);
@@ -121,10 +121,10 @@ an_status an_open_compare_configs(an_config *config, an_context *ctx) {
     an_status status;
     char *own = NULL, *first = NULL;
     size_t length = 0;
-    if (an_ranks(ctx) == 1) return AN_OK;
+    if (an_context_ranks(ctx) == 1) return AN_OK;
     status = an_config_write(config, &own);
     AN_TRY(an_ranks_agree(ctx, status));
-    if (an_rank(ctx) == 0) {
+    if (an_context_rank(ctx) == 0) {
         first = own;
         length = strlen(own);
     }
@@ -142,7 +142,7 @@ an_status an_open_compare_configs(an_config *config, an_context *ctx) {
     AN_TRY(an_ranks_agree(ctx, status));
     status = AN_OK;
 fail:
-    if (an_rank(ctx) > 0) an_release(ctx, (void **)&first, length + 1, 1);
+    if (an_context_rank(ctx) > 0) an_release(ctx, (void **)&first, length + 1, 1);
     an_string_release(ctx, &own);
     return status;
 }

@@ -102,7 +102,7 @@ an_value an_bias(an_graph *graph, an_value src, an_value bias, int axis) {
 
 /* ---- gradients that are ops of their own ---- */
 
-static const an_attribute select_diff_attributes[] = {AN_ATTRIBUTE(an_select_diff_attributes, least, BOOL), {0}};
+static const an_attribute select_diff_attributes[] = {AN_ATTRIBUTE(an_select_diff_attributes, minimum, BOOL), {0}};
 
 /* select_diff (diff_dst, x, y): of maximum and minimum(least), for the operand x beside y. Where they are equal, each
  * gets half, as in PyTorch. */
@@ -146,8 +146,8 @@ const an_op an_op_power_diff = {
 #define B an_node_input_value(g, node, 1)
 #define DST an_node_output_value(g, node, 0)
 
-static an_value select_diff(an_graph *g, an_value diff, an_value x, an_value y, bool least) {
-    an_select_diff_attributes attributes = {least};
+static an_value select_diff(an_graph *g, an_value diff, an_value x, an_value y, bool minimum) {
+    an_select_diff_attributes attributes = {minimum};
     an_value inputs[] = {diff, x, y};
     return an_graph_add(g, &an_op_select_diff, 3, inputs, &attributes);
 }

@@ -173,8 +173,8 @@ static an_along product_chain_along(const an_along_question *q) {
     return answer == AN_ALONG_ADDED ? AN_ALONG_MIXED : answer; /* the chain follows the sum */
 }
 
-const an_op an_op_product_chain = {
-    .name = "product_chain",
+const an_op an_op_matmul_chain = {
+    .name = "matmul_chain",
     .inputs_min = 2,
     .inputs_max = AN_PRODUCT_CHAIN_INPUTS,
     .outputs = AN_OUTPUTS_ANY,
@@ -220,10 +220,10 @@ static bool same_dims(const an_result *a, const an_result *b) {
 
 /* The number of an input; added if it is new. -1: there is no room. */
 static int take_input(growing *c, an_result *r) {
-    const int most = c->product ? c->operands + AN_PRODUCT_CHAIN_MORE : AN_ELEMENTWISE_INPUTS;
+    const int maximum = c->product ? c->operands + AN_PRODUCT_CHAIN_MORE : AN_ELEMENTWISE_INPUTS;
     for (int i = c->operands; i < c->input_count; i++)
         if (c->inputs[i] == r) return i;
-    if (c->input_count == most) return -1;
+    if (c->input_count == maximum) return -1;
     c->inputs[c->input_count] = r;
     return c->input_count++;
 }
@@ -257,7 +257,7 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
     const an_node *n = r->node;
     *c = (growing){.kept = -1};
     if (r->output != 0 || r->root != r) return false;
-    if ((n->op == &an_op_product || n->op == &an_op_product_sum) && an_op_is_plain(g->ctx, n->op)) {
+    if ((n->op == &an_op_matmul || n->op == &an_op_matmul_sum) && an_op_is_plain(g->ctx, n->op)) {
         const an_product_attributes *a = n->attributes;
         if (an_node_input(n, 1)->ndims != 2 || (a->transpose_a && an_node_input(n, 0)->ndims != 2)) return false;
         *c = (growing){.product = n,
@@ -271,8 +271,8 @@ static bool begin(an_graph *g, growing *c, const an_result *r) {
         for (int i = 0; i < n->input_count; i++) c->inputs[i] = n->inputs[i].result;
         return true;
     }
-    if (n->op == &an_op_product_chain || n->op == &an_op_chain) {
-        const an_product_chain_attributes *a = n->op == &an_op_product_chain ? n->attributes : NULL;
+    if (n->op == &an_op_matmul_chain || n->op == &an_op_chain) {
+        const an_product_chain_attributes *a = n->op == &an_op_matmul_chain ? n->attributes : NULL;
         const char *const *text = an_node_attribute(n, "program", AN_ATTRIBUTE_STRING);
         if (!text) return false;
         const char *program = *text;
@@ -336,7 +336,7 @@ static void replace(an_graph *g, growing *c, an_node *last) {
     g->origin = last;
     g->phase = last->phase;
     an_value fused =
-        an_graph_add_outputs(g, c->product ? &an_op_product_chain : &an_op_chain, c->input_count, inputs,
+        an_graph_add_outputs(g, c->product ? &an_op_matmul_chain : &an_op_chain, c->input_count, inputs,
                              c->product ? (const void *)&product : (const void *)&chain, c->kept >= 0 ? 2 : 1);
     g->insert_before = NULL;
     g->origin = NULL;
@@ -361,7 +361,7 @@ void an_fuse_elementwise(an_graph *g, an_node *node, bool may_keep) {
             growing c;
             if (!r || !same_dims(r, &node->outputs[0]) || readers_slot(r, node) != i) continue;
             if (!begin(g, &c, r) || (c.product != NULL) != with_product) continue;
-            if (!an_op_has_kernels(g->ctx, c.product ? &an_op_product_chain : &an_op_chain))
+            if (!an_op_has_kernels(g->ctx, c.product ? &an_op_matmul_chain : &an_op_chain))
                 continue; /* not on this device */
             if (!may_swallow(&c, r, node, may_keep) || !append(g, &c, node, i)) continue;
             replace(g, &c, node);

@@ -22,14 +22,14 @@ an_status an_expect_index(an_graph *g, const an_node *node, int input) {
     return an_node_mistake(g, node, AN_ERR_DTYPE, "input %d is %s; indices are i32 or i64", input, AN_DESCRIBE(g, r));
 }
 
-an_status an_expect_ndims(an_graph *g, const an_node *node, int input, int least, int most) {
+an_status an_expect_ndims(an_graph *g, const an_node *node, int input, int minimum, int maximum) {
     const an_result *r = an_node_input(node, input);
-    if (r && r->ndims >= least && r->ndims <= most) return AN_OK;
-    if (least == most)
+    if (r && r->ndims >= minimum && r->ndims <= maximum) return AN_OK;
+    if (minimum == maximum)
         return an_node_mistake(g, node, AN_ERR_SHAPE, "input %d is %s; it must have %d dimensions", input,
-                               AN_DESCRIBE(g, r), least);
+                               AN_DESCRIBE(g, r), minimum);
     return an_node_mistake(g, node, AN_ERR_SHAPE, "input %d is %s; it must have %d to %d dimensions", input,
-                           AN_DESCRIBE(g, r), least, most);
+                           AN_DESCRIBE(g, r), minimum, maximum);
 }
 
 static bool same_shape(const an_result *a, const an_result *b) {

@@ -44,7 +44,7 @@ an_dtype an_compute_dtype(an_dtype dtype);
 an_status an_expect_float(an_graph *g, const an_node *node, int input);
 an_status an_expect_weights(an_graph *g, const an_node *node, int input); /* floating, or q8_0 */
 an_status an_expect_index(an_graph *g, const an_node *node, int input);
-an_status an_expect_ndims(an_graph *g, const an_node *node, int input, int least, int most);
+an_status an_expect_ndims(an_graph *g, const an_node *node, int input, int minimum, int maximum);
 an_status an_expect_same_shape(an_graph *g, const an_node *node, int a, int b);
 
 /* The scalar source of this name, made on first use (seed, step, loss_gradient). In source.c. */

@@ -58,7 +58,7 @@ an_value an_linear_with(an_graph *g, an_value src, const char *name, an_dim feat
     layer_begin(g, name);
     an_dtype dtype = param_dtype(g, src);
     int64_t inputs = fixed_dim(g, src, -1);
-    an_value dst = an_product(g, src, param(g, "weight", dtype, weight, AN_DIMS(features, inputs)), false, true);
+    an_value dst = an_matmul(g, src, param(g, "weight", dtype, weight, AN_DIMS(features, inputs)), false, true);
     if (bias) dst = an_bias(g, dst, param(g, "bias", dtype, bias, AN_DIMS(features)), -1);
     return layer_end(g, name, dst);
 }

@@ -350,7 +350,7 @@ an_value(an_own)(an_graph *graph, const char *op, int input_count, const an_valu
     return an_builder_end(graph, value);
 }
 
-an_status an_kernel_error(const an_call *call, an_status status, const char *message) {
+an_status an_kernel_fail(const an_call *call, an_status status, const char *message) {
     AN_NEED_OR(AN_ERR_ARGUMENT, call, message);
     if (status == AN_OK) return AN_OK;
     return AN_ERROR(call->ctx, status, "%s", message);

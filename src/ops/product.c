@@ -168,8 +168,9 @@ static void grad(an_graph *g, const an_node *node, const an_value *diff_dst, uin
 
 static const an_role product_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT};
 
-const an_op an_op_product = {
-    .name = "product",
+const an_op an_op_matmul = {
+    .name = "matmul",
+    .former = "product",
     .torch = "{0}{transpose_a?.mT} @ {1}{transpose_b?.mT}",
     .inputs_min = 2,
     .inputs_max = 2,
@@ -192,10 +193,10 @@ const an_op an_op_product = {
 an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bool transpose_b, an_dtype dtype) {
     an_product_attributes attributes = {.transpose_a = transpose_a, .transpose_b = transpose_b, .dtype = dtype};
     an_value inputs[] = {a, b};
-    return an_graph_add(g, &an_op_product, AN_COUNT(inputs), inputs, &attributes);
+    return an_graph_add(g, &an_op_matmul, AN_COUNT(inputs), inputs, &attributes);
 }
 
-an_value an_product(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b) {
+an_value an_matmul(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b) {
     AN_NEED_OR(0, graph);
     return an_product_as(graph, a, b, transpose_a, transpose_b, AN_DTYPE_NONE);
 }
@@ -263,8 +264,9 @@ static an_cost sum_cost(const an_graph *g, const an_node *node) {
 
 static const an_role sum_roles[] = {AN_ROLE_NONE, AN_ROLE_WEIGHT, AN_ROLE_NONE, AN_ROLE_WEIGHT};
 
-const an_op an_op_product_sum = {
-    .name = "product_sum",
+const an_op an_op_matmul_sum = {
+    .name = "matmul_sum",
+    .former = "product_sum",
     .torch = "{0} @ {1}{transpose_b?.mT} + {2} @ {3}{transpose_b?.mT}",
     .inputs_min = 4,
     .inputs_max = 2 * AN_PRODUCT_SUM_PAIRS,
@@ -287,14 +289,14 @@ const an_op an_op_product_sum = {
 an_value an_product_add(an_graph *g, an_value a, an_value b, an_value c, an_value d, bool transpose_b) {
     const an_product_attributes attributes = {.transpose_b = transpose_b};
     const an_value inputs[] = {a, b, c, d};
-    return an_graph_add(g, &an_op_product_sum, AN_COUNT(inputs), inputs, &attributes);
+    return an_graph_add(g, &an_op_matmul_sum, AN_COUNT(inputs), inputs, &attributes);
 }
 
 /* What a value is a sum of: a product by a matrix that nothing but `reader` reads, or a sum of such. Adds its inputs
  * to `inputs`; false: it is something else. */
 static bool take_products(an_graph *g, const an_result *r, const an_node *reader, int *count, an_value *inputs) {
     const an_node *n = r->node;
-    const bool is_product = n->op == &an_op_product, is_sum = n->op == &an_op_product_sum;
+    const bool is_product = n->op == &an_op_matmul, is_sum = n->op == &an_op_matmul_sum;
     if ((!is_product && !is_sum) || !r->first_use || r->first_use->next || r->first_use->node != reader) return false;
     const an_product_attributes *attributes = n->attributes;
     if (attributes->transpose_a || an_node_input(n, 1)->ndims != 2 ||
@@ -318,5 +320,5 @@ an_value an_sum_products(an_graph *g, const an_node *add) {
     const an_product_attributes *first = a->node->attributes, *second = b->node->attributes;
     if (first->transpose_b != second->transpose_b) return 0;
     const an_product_attributes attributes = {.transpose_b = first->transpose_b, .dtype = dst->dtype};
-    return an_graph_add(g, &an_op_product_sum, count, inputs, &attributes);
+    return an_graph_add(g, &an_op_matmul_sum, count, inputs, &attributes);
 }

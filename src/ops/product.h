@@ -4,7 +4,7 @@
 
 #include "ops/common.h"
 
-/* an_product with the dtype of dst; AN_DTYPE_NONE: the wider input's. */
+/* an_matmul with the dtype of dst; AN_DTYPE_NONE: the wider input's. */
 an_value an_product_as(an_graph *g, an_value a, an_value b, bool transpose_a, bool transpose_b, an_dtype dtype);
 
 /* a·b + c·d in one sum; b and d are matrices, transposed or not. */

@@ -72,8 +72,8 @@ static an_cost cost(const an_graph *g, const an_node *node) {
     return an_cost_of(g, node, product * products + FLOPS_A_LOGIT * logits);
 }
 
-const an_op an_op_product_cross_entropy = {
-    .name = "product_cross_entropy",
+const an_op an_op_matmul_cross_entropy = {
+    .name = "matmul_cross_entropy",
     .inputs_min = 3,
     .inputs_max = 5,
     .outputs = AN_OUTPUTS_ANY,
@@ -92,8 +92,8 @@ const an_op an_op_product_cross_entropy = {
 /* product_cross_entropy_each (src, weights, targets): the same for cross_entropy_each, in evaluations and in the
  * forward half of a step. Its gradient is product_cross_entropy, which makes the logits a second time: to keep them
  * would take more memory than all else. */
-const an_op an_op_product_cross_entropy_each = {
-    .name = "product_cross_entropy_each",
+const an_op an_op_matmul_cross_entropy_each = {
+    .name = "matmul_cross_entropy_each",
     .inputs_min = 3,
     .inputs_max = 3,
     .outputs = 1,
@@ -117,7 +117,7 @@ typedef struct {
 } parts;
 
 static const an_product_attributes *product_of(const an_node *node) {
-    return node->op == &an_op_product ? node->attributes : NULL;
+    return node->op == &an_op_matmul ? node->attributes : NULL;
 }
 
 /* The value itself, or the one that it is a reshape of. */
@@ -207,8 +207,8 @@ static bool are_plain(const an_graph *g, const parts *p) {
 
 void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
     parts p;
-    (void)may_keep;                                                       /* nothing of it is kept */
-    if (!an_op_has_kernels(g->ctx, &an_op_product_cross_entropy)) return; /* not on this device */
+    (void)may_keep;                                                      /* nothing of it is kept */
+    if (!an_op_has_kernels(g->ctx, &an_op_matmul_cross_entropy)) return; /* not on this device */
     if (!find_parts(g, loss, &p) || !are_plain(g, &p)) return;
     for (const an_use *u = loss->outputs[0].first_use; u; u = u->next)
         if (!(u->node->op->flags & AN_OP_SINK)) return;
@@ -219,7 +219,7 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
     const int outputs = p.diff_weights ? OUTPUTS : p.diff ? DIFF_WEIGHTS : p.right ? RIGHT + 1 : LOSS + 1;
     g->insert_before = p.diff ? p.diff : loss;
     g->origin = loss;
-    an_value fused = an_graph_add_outputs(g, &an_op_product_cross_entropy, count, inputs, loss->attributes, outputs);
+    an_value fused = an_graph_add_outputs(g, &an_op_matmul_cross_entropy, count, inputs, loss->attributes, outputs);
     g->insert_before = NULL;
     g->origin = NULL;
     if (!fused) return;
@@ -240,8 +240,8 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
 void an_fuse_product_losses(an_graph *g, an_node *losses, bool may_keep) {
     parts p;
     (void)may_keep;
-    if (!an_op_has_kernels(g->ctx, &an_op_product_cross_entropy) ||
-        !an_op_has_kernels(g->ctx, &an_op_product_cross_entropy_each))
+    if (!an_op_has_kernels(g->ctx, &an_op_matmul_cross_entropy) ||
+        !an_op_has_kernels(g->ctx, &an_op_matmul_cross_entropy_each))
         return;
     if (!find_parts(g, losses, &p) || p.right || !are_plain(g, &p)) return;
     an_value inputs[] = {an_node_input_value(g, p.product, 0), an_node_input_value(g, p.product, 1),
@@ -251,11 +251,11 @@ void an_fuse_product_losses(an_graph *g, an_node *losses, bool may_keep) {
     g->origin = losses;
     g->insert_before = losses;
     const an_value each =
-        an_graph_add_outputs(g, &an_op_product_cross_entropy_each, TARGETS + 1, inputs, losses->attributes, 1);
+        an_graph_add_outputs(g, &an_op_matmul_cross_entropy_each, TARGETS + 1, inputs, losses->attributes, 1);
     if (p.diff) {
         g->insert_before = p.diff;
         g->phase = AN_PHASE_BACKWARD;
-        diffs = an_graph_add_outputs(g, &an_op_product_cross_entropy, AN_COUNT(inputs), inputs, losses->attributes,
+        diffs = an_graph_add_outputs(g, &an_op_matmul_cross_entropy, AN_COUNT(inputs), inputs, losses->attributes,
                                      p.diff_weights ? OUTPUTS : DIFF_WEIGHTS);
         g->phase = AN_PHASE_FORWARD;
     }

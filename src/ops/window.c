@@ -11,15 +11,15 @@ an_int_list an_window_pair(const int64_t *values, const int64_t *standard) {
     return pair;
 }
 
-an_status an_expect_pair(an_graph *g, const an_node *node, const char *name, const an_int_list *pair, int64_t least) {
+an_status an_expect_pair(an_graph *g, const an_node *node, const char *name, const an_int_list *pair, int64_t minimum) {
     if (pair->count != 2)
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "%s has %d numbers, but needs two, for height and width", name,
                                pair->count);
     for (int i = 0; i < 2; i++)
-        if (pair->values[i] < least || pair->values[i] > LARGEST)
+        if (pair->values[i] < minimum || pair->values[i] > LARGEST)
             return an_node_mistake(g, node, AN_ERR_ARGUMENT,
                                    "%s is (%" PRId64 ", %" PRId64 "); both numbers must be from %" PRId64 " to %d",
-                                   name, pair->values[0], pair->values[1], least, LARGEST);
+                                   name, pair->values[0], pair->values[1], minimum, LARGEST);
     return AN_OK;
 }
 

@@ -165,12 +165,12 @@ static int open_axes(const an_result *r) {
 }
 
 static int most_open_axes(const an_node *node) {
-    int most = 0;
+    int maximum = 0;
     for (int i = 0; i < node->input_count; i++) {
         const int count = open_axes(node->inputs[i].result);
-        most = count > most ? count : most;
+        maximum = count > maximum ? count : maximum;
     }
-    return most;
+    return maximum;
 }
 
 static bool keeps_axis(const an_node *node, int input, int axis, int output) {
@@ -197,9 +197,9 @@ static bool keeps_apart(const an_node *node, int input) {
 
 /* An output with more open axes than any input has a number for each pair of tokens. */
 static bool makes_pairs(const an_node *node) {
-    const int most = most_open_axes(node);
+    const int maximum = most_open_axes(node);
     for (int k = 0; k < node->output_count; k++)
-        if (is_read(node, k) && open_axes(&node->outputs[k]) > most) return true;
+        if (is_read(node, k) && open_axes(&node->outputs[k]) > maximum) return true;
     return false;
 }
 
@@ -250,7 +250,7 @@ static an_value last_token(const rewriting *w, an_value value) {
 static an_value last_logits(const rewriting *w, const an_result *logits) {
     const an_node *n = logits->node;
     an_graph *g = w->g;
-    if (n->op != &an_op_product && n->op != &an_op_bias) return last_token(w, an_graph_value(g, logits));
+    if (n->op != &an_op_matmul && n->op != &an_op_bias) return last_token(w, an_graph_value(g, logits));
     an_value inputs[2] = {0, an_node_input_value(g, n, 1)};
     inputs[0] =
         n->op == &an_op_bias ? last_logits(w, an_node_input(n, 0)) : last_token(w, an_node_input_value(g, n, 0));

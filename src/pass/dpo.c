@@ -13,7 +13,7 @@
  * does, so no other part knows of a reference. */
 #include <string.h>
 
-#include "anneal/optimizer.h"
+#include "anneal/adapter.h"
 
 #include "base/guard.h"
 #include "ops/attention.h"
@@ -78,7 +78,7 @@ static an_status check(preferring *p, double beta) {
 
 /* Whether an adapter changes what the node gives: of its inputs, the base has the first ones only. */
 static bool is_adapted(const an_node *node) {
-    return node->op == &an_op_adapt || node->op == &an_op_product_sum;
+    return node->op == &an_op_adapt || node->op == &an_op_matmul_sum;
 }
 static bool is_skipped(const an_node *node, int input) {
     return (is_adapted(node) && input >= (node->op == &an_op_adapt ? 1 : 2)) ||
@@ -117,9 +117,9 @@ static an_status copy_node(const preferring *p, an_node *n) {
     if (n->op == &an_op_adapt) zero = an_constant(g, n->outputs[0].dtype, 0, 0, NULL);
     for (int i = 0; i < n->input_count; i++)
         inputs[i] = is_skipped(n, i) ? zero : an_graph_value(g, base_of(p, an_node_input(n, i)));
-    const bool is_sum = n->op == &an_op_product_sum;
-    an_value value = is_sum ? an_product(g, inputs[0], inputs[1], false,
-                                         *(const bool *)an_node_attribute(n, "transpose_b", AN_ATTRIBUTE_BOOL))
+    const bool is_sum = n->op == &an_op_matmul_sum;
+    an_value value = is_sum ? an_matmul(g, inputs[0], inputs[1], false,
+                                        *(const bool *)an_node_attribute(n, "transpose_b", AN_ATTRIBUTE_BOOL))
                             : an_graph_add_outputs(g, n->op, n->input_count, inputs, n->attributes, n->output_count);
     const an_result *r = an_graph_result(g, value);
     if (r) {

@@ -78,8 +78,8 @@ static void split_sum(an_graph *g, an_node *sum) {
     an_value parts[2];
     g->insert_before = sum;
     for (int i = 0; i < 2; i++)
-        parts[i] = an_product(g, an_node_input_value(g, sum, 2 * i), an_node_input_value(g, sum, 2 * i + 1), false,
-                              transpose_b);
+        parts[i] = an_matmul(g, an_node_input_value(g, sum, 2 * i), an_node_input_value(g, sum, 2 * i + 1), false,
+                             transpose_b);
     an_result *added = an_graph_result(g, an_graph_add(g, &an_op_adapt, 2, parts, NULL));
     g->insert_before = NULL;
     if (!added) return;
@@ -91,12 +91,12 @@ an_status an_graph_round_products(an_graph *g) {
     an_context *ctx = g->ctx;
     for (an_node *n = g->first, *next; n && g->status == AN_OK; n = next) {
         next = n->next;
-        if (n->op == &an_op_product_sum && n->input_count == 4 && an_node_input(n, 1)->dtype == AN_DTYPE_Q8_0)
+        if (n->op == &an_op_matmul_sum && n->input_count == 4 && an_node_input(n, 1)->dtype == AN_DTYPE_Q8_0)
             split_sum(g, n);
     }
     if (g->status != AN_OK) return AN_ERROR(ctx, g->status, "%s", g->message);
     for (an_node *n = g->first; n; n = n->next) {
-        if (n->op != &an_op_product || an_node_input(n, 1)->dtype != AN_DTYPE_Q8_0) continue;
+        if (n->op != &an_op_matmul || an_node_input(n, 1)->dtype != AN_DTYPE_Q8_0) continue;
         const bool transpose_a = *(const bool *)an_node_attribute(n, "transpose_a", AN_ATTRIBUTE_BOOL);
         const bool transpose_b = *(const bool *)an_node_attribute(n, "transpose_b", AN_ATTRIBUTE_BOOL);
         if (transpose_a || !transpose_b || an_node_input(n, 0)->dtype != AN_DTYPE_F32) continue;

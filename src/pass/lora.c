@@ -8,7 +8,7 @@
  * and exports need to know nothing of them. Their names are those that PEFT gives them, without its prefix. */
 #include <string.h>
 
-#include "anneal/optimizer.h"
+#include "anneal/adapter.h"
 
 #include "base/guard.h"
 #include "base/pattern.h"
@@ -40,7 +40,7 @@ static bool is_linear(const an_node *param) {
     const an_result *r = &param->outputs[0];
     if (r->ndims != 2 || !r->first_use) return false;
     for (const an_use *u = r->first_use; u; u = u->next) {
-        if (u->node->op != &an_op_product || u->slot != 1) return false;
+        if (u->node->op != &an_op_matmul || u->slot != 1) return false;
         const bool *left = an_node_attribute(u->node, "transpose_a", AN_ATTRIBUTE_BOOL);
         const bool *right = an_node_attribute(u->node, "transpose_b", AN_ATTRIBUTE_BOOL);
         if (*left || !*right) return false;
@@ -213,7 +213,7 @@ static void adapt_product(const adapting *a, an_node *product, const char *name,
     enter(g, product, name, &before_it);
     /* Parameters were put in front of the first product that reads them. */
     if (a->options->dropout > 0) x = an_dropout(g, x, samples, a->options->dropout);
-    const an_value narrow = an_scale(g, an_product(g, x, added->first, false, true), an_adapter_scale(&a->adapter));
+    const an_value narrow = an_scale(g, an_matmul(g, x, added->first, false, true), an_adapter_scale(&a->adapter));
     const an_value sum = an_product_add(g, an_node_input_value(g, product, 0), an_node_input_value(g, product, 1),
                                         narrow, added->second, true);
     const an_value stretched[] = {sum, added->factors};
@@ -240,12 +240,12 @@ static an_status adapt_parameter(const adapting *a, const an_parameter *p) {
     const an_lora_options *o = a->options;
     an_result *r = &p->node->outputs[0];
     const int64_t outputs = r->dims[0], inputs = r->dims[1];
-    const int64_t least = outputs < inputs ? outputs : inputs;
-    if (o->rank > least)
+    const int64_t minimum = outputs < inputs ? outputs : inputs;
+    if (o->rank > minimum)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "the rank is %lld, but '%s' is a matrix of %lld by %lld: its changes have a rank of at most "
                         "%lld; choose a lower rank",
-                        (long long)o->rank, p->name, (long long)outputs, (long long)inputs, (long long)least);
+                        (long long)o->rank, p->name, (long long)outputs, (long long)inputs, (long long)minimum);
     an_node *product = first_product(g, r);
     standing before_it;
     enter(g, product, p->name, &before_it);
@@ -263,7 +263,7 @@ static an_status adapt_parameter(const adapting *a, const an_parameter *p) {
     leave(g, &before_it);
     for (const an_use *u = r->first_use, *next; u && g->status == AN_OK; u = next) {
         next = u->next;
-        if (u->node->op == &an_op_product) adapt_product(a, u->node, p->name, &added);
+        if (u->node->op == &an_op_matmul) adapt_product(a, u->node, p->name, &added);
     }
     return g->status == AN_OK ? AN_OK : AN_ERROR(ctx, g->status, "%s", g->message);
 }

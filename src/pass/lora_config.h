@@ -2,7 +2,7 @@
 #ifndef AN_PASS_LORA_CONFIG_H
 #define AN_PASS_LORA_CONFIG_H
 
-#include "anneal/optimizer.h"
+#include "anneal/adapter.h"
 #include "base/memory.h"
 
 /* Fills targets, rank, alpha, rslora and dora from the folder options->from; what is allocated lies in the arena.

@@ -229,7 +229,7 @@ fail:
 }
 
 /* The most bytes that are alive at once, and when. */
-static an_status count_alive(const memory *m, int64_t *most, int64_t *fullest) {
+static an_status count_alive(const memory *m, int64_t *maximum, int64_t *fullest) {
     an_context *ctx = m->g->ctx;
     const size_t count = (size_t)m->instructions + 2;
     int64_t *change = NULL, alive = 0; /* of live bytes, by instruction */
@@ -241,11 +241,11 @@ static an_status count_alive(const memory *m, int64_t *most, int64_t *fullest) {
         /* written in place, two roots share bytes for one instruction */
         if (u->in_place_of != NONE) change[u->begin] -= u->bytes, change[u->begin + 1] += u->bytes;
     }
-    *most = *fullest = 0;
+    *maximum = *fullest = 0;
     for (int64_t t = 0; t <= m->instructions; t++) {
         alive += change[t];
-        if (alive <= *most) continue;
-        *most = alive;
+        if (alive <= *maximum) continue;
+        *maximum = alive;
         *fullest = t;
     }
     an_release(ctx, (void **)&change, count, sizeof *change);
@@ -265,14 +265,14 @@ enum { MOST_QUADRATIC = 4096, SMALL_PART = 64 };
 
 static an_status choose_way(memory *m, const way **chosen) {
     an_context *ctx = m->g->ctx;
-    int64_t smallest = INT64_MAX, least = INT64_MAX, bytes, at;
+    int64_t smallest = INT64_MAX, minimum = INT64_MAX, bytes, at;
     for (const way *w = ways; w < ways + sizeof ways / sizeof *ways; w++) {
         const bool quick = w->place == play;
-        if (!quick && (m->unit_count > MOST_QUADRATIC || smallest - least <= least / SMALL_PART)) break;
+        if (!quick && (m->unit_count > MOST_QUADRATIC || smallest - minimum <= minimum / SMALL_PART)) break;
         find_in_place(m, w->in_place);
         if (quick) {
             AN_TRY_RETURN(count_alive(m, &bytes, &at));
-            if (bytes < least) least = bytes;
+            if (bytes < minimum) minimum = bytes;
         }
         AN_TRY_RETURN(w->place(m, true, &bytes));
         if (bytes >= smallest) continue;

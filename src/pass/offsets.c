@@ -11,8 +11,9 @@ struct an_offset_block {
     uint64_t priority;
 };
 
-an_status an_offsets_create(an_offsets *offsets, an_context *ctx, size_t most) {
-    *offsets = (an_offsets){.ctx = ctx, .capacity = 2 * most + 2}; /* between two taken blocks lies at most one free */
+an_status an_offsets_create(an_offsets *offsets, an_context *ctx, size_t maximum) {
+    *offsets =
+        (an_offsets){.ctx = ctx, .capacity = 2 * maximum + 2}; /* between two taken blocks lies at most one free */
     return an_alloc(ctx, (void **)&offsets->blocks, offsets->capacity, sizeof *offsets->blocks);
 }
 

@@ -15,7 +15,7 @@ typedef struct an_offsets {
 } an_offsets;
 
 /* `most` is the number of blocks that are taken at once at most. */
-an_status an_offsets_create(an_offsets *offsets, an_context *ctx, size_t most);
+an_status an_offsets_create(an_offsets *offsets, an_context *ctx, size_t maximum);
 void an_offsets_destroy(an_offsets *offsets);
 an_offset_block *an_offsets_take(an_offsets *offsets, int64_t bytes);
 void an_offsets_give(an_offsets *offsets, an_offset_block *block);

@@ -52,9 +52,9 @@ static void cut(const blocks *b, int64_t runs) {
 static an_status line_up(const blocks *b) {
     an_recomputation *c = b->c;
     an_context *ctx = c->g->ctx;
-    const size_t most = 2 * (size_t)c->blocks + 1;
+    const size_t maximum = 2 * (size_t)c->blocks + 1;
     int64_t *numbers = NULL;
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&numbers, most, sizeof *numbers));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&numbers, maximum, sizeof *numbers));
     for (an_node *n = c->g->first; n; n = n->next) {
         int block = block_of(b, n);
         n->mark = block > 0 ? 2 * block - 1 : 0;
@@ -67,10 +67,10 @@ static an_status line_up(const blocks *b) {
         }
         if (may_copy(n)) numbers[n->mark] = 1;
     }
-    for (size_t i = 0; i < most; i++) numbers[i] = numbers[i] ? c->halved++ : c->halved - 1;
+    for (size_t i = 0; i < maximum; i++) numbers[i] = numbers[i] ? c->halved++ : c->halved - 1;
     for (an_node *n = c->g->first; n; n = n->next) n->mark = numbers[n->mark] > 0 ? numbers[n->mark] : 0;
     mark_views(c->g);
-    an_release(ctx, (void **)&numbers, most, sizeof *numbers);
+    an_release(ctx, (void **)&numbers, maximum, sizeof *numbers);
     return AN_OK;
 }
 

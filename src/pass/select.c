@@ -69,11 +69,11 @@ static an_status refuse(const an_graph *g, const an_node *node, const char *from
 }
 
 static an_leaf_cut most_leaves(const an_graph *g, const an_node *node, const an_pass_options *options) {
-    an_leaf_cut most = {.count = options->leaves, .samples = 1};
+    an_leaf_cut maximum = {.count = options->leaves, .samples = 1};
     if (node->leaf_sum)
         (void)an_dimensions_maximum(&g->dimensions, an_symbol_dim((an_graph *)(uintptr_t)g, options->samples),
-                                    &most.samples);
-    return most;
+                                    &maximum.samples);
+    return maximum;
 }
 
 static an_status choose(an_graph *g, an_node *node, an_node_call *c, const an_pass_options *options) {
@@ -100,8 +100,8 @@ static an_status choose(an_graph *g, an_node *node, an_node_call *c, const an_pa
     if (!node->kernel)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s has no kernel for %s at '%s'", node->op->name,
                         AN_DESCRIBE(g, &node->outputs[0]), node->path);
-    const an_leaf_cut most = most_leaves(g, node, options);
-    if (node->leaf_sum && node->kernel->by_leaves) c->call.leaves = &most;
+    const an_leaf_cut maximum = most_leaves(g, node, options);
+    if (node->leaf_sum && node->kernel->by_leaves) c->call.leaves = &maximum;
     size_t scratch = node->kernel->scratch ? node->kernel->scratch(&c->call) : 0;
     if (scratch == AN_SCRATCH_FAILED) return ctx->error.status;
     if (node->leaf_sum && !node->kernel->by_leaves) scratch += an_leaf_slots_bytes(node, c->call.dst, options->leaves);

@@ -78,11 +78,11 @@ static an_status name_units(an_sharder *s) {
 an_status an_pass_shard(an_graph *g, const an_pass_options *options) {
     an_status status;
     an_context *ctx = g->ctx;
-    const size_t parameters = g->parameter_count, most = an_units_most(g);
+    const size_t parameters = g->parameter_count, maximum = an_units_most(g);
     const bool trains = an_form_trains(options->form), scatters = trains && options->scatters;
     an_sharder s = {.g = g, .form = options->form};
     if (!scatters && !options->gathers && !(trains && options->exchanges)) return AN_OK;
-    AN_TRY(an_alloc(ctx, (void **)&s.units, most, sizeof *s.units));
+    AN_TRY(an_alloc(ctx, (void **)&s.units, maximum, sizeof *s.units));
     AN_TRY(an_alloc(ctx, (void **)&s.unit_of, parameters, sizeof *s.unit_of));
     s.unit_count = an_units_find(g, s.units, NULL, s.unit_of);
     AN_TRY(name_units(&s));
@@ -95,6 +95,6 @@ an_status an_pass_shard(an_graph *g, const an_pass_options *options) {
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&s.unit_of, parameters, sizeof *s.unit_of);
-    an_release(ctx, (void **)&s.units, most, sizeof *s.units);
+    an_release(ctx, (void **)&s.units, maximum, sizeof *s.units);
     return status;
 }

@@ -2,7 +2,7 @@
 #ifndef AN_PASS_STRUCTS_H
 #define AN_PASS_STRUCTS_H
 
-#include "anneal/optimizer.h"
+#include "anneal/adapter.h"
 #include "base/structs.h"
 
 #define AN_STRUCT AN_STRUCT_DECLARE

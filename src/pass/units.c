@@ -53,9 +53,9 @@ static int add_extras(const an_graph *g, an_unit *units, int count) {
 }
 
 size_t an_units_most(const an_graph *g) {
-    size_t most = g->parameter_count;
-    for (size_t i = 0; i < g->parameter_count; i++) most += (size_t)g->parameters[i].extras;
-    return most;
+    size_t maximum = g->parameter_count;
+    for (size_t i = 0; i < g->parameter_count; i++) maximum += (size_t)g->parameters[i].extras;
+    return maximum;
 }
 
 int an_units_find(const an_graph *g, an_unit *units, int *extras, int *unit_of) {

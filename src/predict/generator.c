@@ -36,7 +36,7 @@ struct an_generator {
     an_plan *prompt_plan, *next_plan;
     an_program *prompts, *nexts; /* the second has the cache of the first */
     an_decoding facts;
-    int64_t most, context, chunk;
+    int64_t maximum, context, chunk;
     slot *slots;
     int64_t *order; /* slots by age, the oldest first; `used` of them */
     int64_t used;
@@ -91,13 +91,13 @@ static int64_t trained_context(const an_generator *g, const an_predictor_model *
 }
 
 static an_status choose_context(an_generator *g, const an_predictor_model *model, const an_generator_options *options) {
-    const int64_t most = g->facts.most_context;
+    const int64_t maximum = g->facts.most_context;
     g->context = options->context ? options->context : trained_context(g, model);
-    if (g->context == 0) g->context = most;
+    if (g->context == 0) g->context = maximum;
     if (g->context < 1) return AN_ERROR(g->ctx, AN_ERR_ARGUMENT, "the model does not say its context: set `context`");
-    if (most > 0 && g->context > most)
+    if (maximum > 0 && g->context > maximum)
         return AN_ERROR(g->ctx, AN_ERR_ARGUMENT, "context is %lld, but the model has %lld positions",
-                        (long long)g->context, (long long)most);
+                        (long long)g->context, (long long)maximum);
     return AN_OK;
 }
 
@@ -105,7 +105,7 @@ static an_status choose_context(an_generator *g, const an_predictor_model *model
  * used. */
 static an_status make_graph(an_generator *g, const an_predictor_model *model, const an_generator_options *options) {
     an_context *ctx = g->ctx;
-    an_decoding_options decoding = {.slots = g->most, .context = 1, .output = options->output};
+    an_decoding_options decoding = {.slots = g->maximum, .context = 1, .output = options->output};
     if (model->precision != AN_DTYPE_NONE && !model->f32_storage) decoding.cache = model->precision;
     for (int again = 0; again < 2; again++) {
         an_graph_destroy(&g->graph);
@@ -127,16 +127,16 @@ static an_status make_graph(an_generator *g, const an_predictor_model *model, co
 
 static an_status allocate_slots(an_generator *g) {
     an_context *ctx = g->ctx;
-    const size_t most = (size_t)g->most, rows = (size_t)an_larger(g->most, g->chunk);
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->slots, most, sizeof *g->slots));
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->order, most, sizeof *g->order));
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->histories, most * (size_t)g->context, sizeof *g->histories));
+    const size_t maximum = (size_t)g->maximum, rows = (size_t)an_larger(g->maximum, g->chunk);
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->slots, maximum, sizeof *g->slots));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->order, maximum, sizeof *g->order));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->histories, maximum * (size_t)g->context, sizeof *g->histories));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&g->tokens, rows, sizeof *g->tokens));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&g->positions, rows, sizeof *g->positions));
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->rows, most, sizeof *g->rows));
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->logits, most * (size_t)g->facts.vocabulary, sizeof *g->logits));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->rows, maximum, sizeof *g->rows));
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&g->logits, maximum * (size_t)g->facts.vocabulary, sizeof *g->logits));
     AN_TRY_RETURN(an_alloc(ctx, (void **)&g->candidates, (size_t)g->facts.vocabulary, sizeof *g->candidates));
-    for (size_t i = 0; i < most; i++) g->slots[i].tokens = g->histories + i * (size_t)g->context;
+    for (size_t i = 0; i < maximum; i++) g->slots[i].tokens = g->histories + i * (size_t)g->context;
     return AN_OK;
 }
 
@@ -148,13 +148,13 @@ static an_status fill(an_generator *g, const an_predictor_model *model, const an
     AN_TRY_RETURN(make_graph(g, model, options));
     AN_TRY_RETURN(an_params_create(&g->params, ctx, g->graph, &params));
     AN_TRY_RETURN(make_plan(&g->prompt_plan, g, model, 1, g->chunk));
-    AN_TRY_RETURN(make_plan(&g->next_plan, g, model, g->most, 1));
+    AN_TRY_RETURN(make_plan(&g->next_plan, g, model, g->maximum, 1));
     AN_TRY_RETURN(an_program_create(&g->prompts, g->prompt_plan, g->params));
     AN_TRY_RETURN(an_program_create_beside(&g->nexts, g->next_plan, g->params, g->prompts));
     AN_TRY_RETURN(bind_others(g, g->prompts, model));
     AN_TRY_RETURN(bind_others(g, g->nexts, model));
     AN_TRY_RETURN(bind(g, g->prompts, 1, g->chunk));
-    AN_TRY_RETURN(bind(g, g->nexts, g->most, 1));
+    AN_TRY_RETURN(bind(g, g->nexts, g->maximum, 1));
     AN_TRY_RETURN(an_program_keep(g->prompts, AN_FORM_PREDICT, false));
     AN_TRY_RETURN(an_program_keep(g->nexts, AN_FORM_PREDICT, false));
     return allocate_slots(g);
@@ -168,11 +168,11 @@ static an_status keep_again(const an_generator *g, an_context *ctx) {
 }
 
 static an_status check_options(an_context *ctx, const an_generator_options *o) {
-    if (o->most < 1 || o->context < 0 || o->chunk < 1 || o->threads < 0)
+    if (o->maximum < 1 || o->context < 0 || o->chunk < 1 || o->threads < 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "most is %lld, context %lld, chunk %lld and threads %d; most and chunk must be 1 or more, the "
                         "others 0 or more",
-                        (long long)o->most, (long long)o->context, (long long)o->chunk, o->threads);
+                        (long long)o->maximum, (long long)o->context, (long long)o->chunk, o->threads);
     if (o->precision != AN_DTYPE_NONE && o->precision != AN_DTYPE_F32 && o->precision != AN_DTYPE_BF16)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "precision is %s; a generator computes in f32 or bf16",
                         an_dtype_name(o->precision));
@@ -198,7 +198,7 @@ static an_status make(an_generator **generator, an_context *ctx, const an_predic
     }
     AN_TRY(an_alloc(ctx, (void **)&g, 1, sizeof *g));
     g->owner = ctx;
-    g->most = options->most;
+    g->maximum = options->maximum;
     an_context_options_init(&own, sizeof own);
     own.isa = an_context_isa(ctx);
     own.allocator = &ctx->allocator;
@@ -281,17 +281,17 @@ void an_generator_destroy(an_generator **generator) {
     if (!g) return;
     an_context *ctx = g->ctx, *owner = g->owner;
     if (ctx) {
-        const size_t most = (size_t)g->most, rows = (size_t)an_larger(g->most, g->chunk);
+        const size_t maximum = (size_t)g->maximum, rows = (size_t)an_larger(g->maximum, g->chunk);
         const size_t vocabulary = (size_t)g->facts.vocabulary;
-        for (size_t i = 0; g->slots && i < most; i++) release_stops(g, &g->slots[i]);
+        for (size_t i = 0; g->slots && i < maximum; i++) release_stops(g, &g->slots[i]);
         an_release(ctx, (void **)&g->candidates, vocabulary, sizeof *g->candidates);
-        an_release(ctx, (void **)&g->logits, most * vocabulary, sizeof *g->logits);
-        an_release(ctx, (void **)&g->rows, most, sizeof *g->rows);
+        an_release(ctx, (void **)&g->logits, maximum * vocabulary, sizeof *g->logits);
+        an_release(ctx, (void **)&g->rows, maximum, sizeof *g->rows);
         an_release(ctx, (void **)&g->positions, rows, sizeof *g->positions);
         an_release(ctx, (void **)&g->tokens, rows, sizeof *g->tokens);
-        an_release(ctx, (void **)&g->histories, most * (size_t)g->context, sizeof *g->histories);
-        an_release(ctx, (void **)&g->order, most, sizeof *g->order);
-        an_release(ctx, (void **)&g->slots, most, sizeof *g->slots);
+        an_release(ctx, (void **)&g->histories, maximum * (size_t)g->context, sizeof *g->histories);
+        an_release(ctx, (void **)&g->order, maximum, sizeof *g->order);
+        an_release(ctx, (void **)&g->slots, maximum, sizeof *g->slots);
         an_program_destroy(&g->nexts);
         an_program_destroy(&g->prompts);
         an_plan_destroy(&g->next_plan);
@@ -307,7 +307,7 @@ an_status an_generator_refresh(an_generator *generator, const an_trainer *traine
     AN_GUARD;
     AN_NEED(generator, trainer);
     an_context *ctx = trainer->ctx;
-    for (int64_t i = 0; i < generator->most; i++) {
+    for (int64_t i = 0; i < generator->maximum; i++) {
         release_stops(generator, &generator->slots[i]);
         generator->slots[i].is_used = false;
     }
@@ -318,11 +318,6 @@ an_status an_generator_refresh(an_generator *generator, const an_trainer *traine
 
 /* ---- asking it ---- */
 
-const char *an_generator_error(const an_generator *generator) {
-    AN_NEED_OR(an_last_error(NULL), generator);
-    return an_last_error(generator->ctx);
-}
-
 an_status an_generator_info_get(const an_generator *generator, an_generator_info *info) {
     AN_GUARD;
     AN_NEED(generator, info);
@@ -331,8 +326,8 @@ an_status an_generator_info_get(const an_generator *generator, an_generator_info
     an_generator_info own = {.size = sizeof own,
                              .vocabulary = g->facts.vocabulary,
                              .context = g->context,
-                             .most = g->most,
-                             .free = g->most - g->used,
+                             .maximum = g->maximum,
+                             .free = g->maximum - g->used,
                              .weights = first->weights,
                              .cache = g->prompt_plan->sizes.program_state_bytes,
                              .peak = (int64_t)(g->ctx->bytes + sizeof *g)};
@@ -375,9 +370,9 @@ an_status an_generator_add(an_generator *generator, const int32_t *tokens, int64
             return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                             "sequence %lld is already being generated: sequences need different numbers",
                             (long long)sampling.sequence);
-    if (g->used == g->most)
+    if (g->used == g->maximum)
         return AN_ERROR(ctx, AN_ERR_STATE, "%lld sequences are being generated, and the generator was made for no more",
-                        (long long)g->most);
+                        (long long)g->maximum);
     while (g->slots[at].is_used) at++;
     slot *s = &g->slots[at];
     int32_t *stops = NULL;

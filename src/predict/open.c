@@ -159,7 +159,8 @@ an_status an_opened_model_open(an_opened_model *opened, an_context *ctx, const c
     const an_checkpoint *c = opened->checkpoint;
     AN_CHECK(ctx, c->manifest, AN_ERR_UNSUPPORTED,
              "%s: has weights, but is no checkpoint of a run, so there is no graph to predict with: make a trainer of "
-             "the model that starts from these weights (model.init.from, an_trainer_init), and a predictor of it with "
+             "the model that starts from these weights (model.init.from, an_trainer_load_weights), and a predictor of "
+             "it with "
              "an_predictor_create",
              path);
     AN_TRY(an_checkpoint_text(c, "graph.ang", &opened->text));

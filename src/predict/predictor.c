@@ -37,13 +37,13 @@ typedef struct an_predictor_lane {
 /* ---- making one ---- */
 
 an_status an_predictor_plan(an_plan **plan, an_context *ctx, const an_graph *graph, const an_predictor_model *model,
-                            int64_t most) {
+                            int64_t maximum) {
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1];
     an_plan_options options;
     an_plan_options_init(&options, sizeof options);
     symbols[0] = model->batch;
-    maxima[0] = most;
+    maxima[0] = maximum;
     options.symbol_count = model->symbol_count + 1;
     for (int i = 0; i < model->symbol_count; i++) {
         symbols[i + 1] = model->symbols[i];
@@ -182,12 +182,12 @@ static an_status fill(an_predictor *p, const an_predictor_model *model, const ch
 static an_status make_contexts(an_predictor *p, an_context *ctx, double work, int threads) {
     an_context_options own;
     an_context_options_init(&own, sizeof own);
-    const bool parts = work < little_work, team = parts && threads > 1 && work * (double)p->most >= team_work;
+    const bool parts = work < little_work, team = parts && threads > 1 && work * (double)p->maximum >= team_work;
     own.isa = an_context_isa(ctx);
     own.allocator = &ctx->allocator;
     own.device = ctx->device;
     own.threads = parts ? 1 : threads;
-    p->part_most = parts && p->most > PART_SAMPLES ? PART_SAMPLES : p->most;
+    p->part_most = parts && p->maximum > PART_SAMPLES ? PART_SAMPLES : p->maximum;
     p->lane_count = team ? threads : 1;
     p->team_least = (int64_t)(team_work / work) + 1;
     an_status status = an_context_make(&p->ctx, &own);
@@ -202,12 +202,12 @@ an_status an_predictor_make(an_predictor **predictor, an_context *ctx, const an_
     an_status status;
     an_predictor *p = NULL;
     *predictor = NULL;
-    AN_CHECK(ctx, options->most > 0 && options->threads >= 0, AN_ERR_ARGUMENT,
-             "most is %lld and threads %d; the first must be 1 or more, the second 0 or more", (long long)options->most,
-             options->threads);
+    AN_CHECK(ctx, options->maximum > 0 && options->threads >= 0, AN_ERR_ARGUMENT,
+             "most is %lld and threads %d; the first must be 1 or more, the second 0 or more",
+             (long long)options->maximum, options->threads);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->owner = ctx;
-    p->most = options->most;
+    p->maximum = options->maximum;
     AN_TRY(make_contexts(p, ctx, model->work, options->threads ? options->threads : an_context_threads(ctx)));
     status = fill(p, model, options->output);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s", an_last_error(p->ctx));
@@ -334,11 +334,6 @@ an_dtype an_predictor_dtype(const an_predictor *predictor) {
     return predictor->lanes[0].in.dtype;
 }
 
-const char *an_predictor_error(const an_predictor *predictor) {
-    AN_NEED_OR(an_last_error(NULL), predictor);
-    return an_last_error(predictor->ctx);
-}
-
 typedef struct {
     an_predictor *predictor;
     int64_t samples, part; /* in all, and of a part */
@@ -408,9 +403,9 @@ static an_status run(an_predictor *p, int64_t n, an_dtype in, int input_count, c
                         p->input_count > 1 ? "sentences: tokens, their types and the mask of padding "
                                              "(an_predictor_run_sentences)"
                                            : "one input, and no sentences");
-    if (n < 1 || n > p->most)
+    if (n < 1 || n > p->maximum)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "there are %lld samples, but the predictor was created for 1 to %lld",
-                        (long long)n, (long long)p->most);
+                        (long long)n, (long long)p->maximum);
     if (p->team && an_context_check_threads(p->team) != AN_OK)
         return AN_ERROR(ctx, AN_ERR_STATE, "%s", an_last_error(p->team));
     AN_TRY_RETURN(run_parts(p, n, inputs, outputs));

@@ -20,8 +20,9 @@ struct an_predictor {
     int lane_count;
     const char *inputs[AN_SENTENCE_INPUTS]; /* names; the first alone, or all three of a sentence */
     int input_count;
-    const char *output, *batch;          /* names in the graph's memory */
-    int64_t most, part_most, team_least; /* samples: of a call, of a lane's run, and from which on a team is worth it */
+    const char *output, *batch; /* names in the graph's memory */
+    int64_t maximum, part_most,
+        team_least; /* samples: of a call, of a lane's run, and from which on a team is worth it */
     int64_t input_elements, output_elements;
     an_ranges ranges;
 };
@@ -70,7 +71,7 @@ double an_predictor_work(const an_graph *form, const char *batch);
 
 /* A plan of prediction alone, for so many samples at most. */
 an_status an_predictor_plan(an_plan **plan, an_context *ctx, const an_graph *graph, const an_predictor_model *model,
-                            int64_t most);
+                            int64_t maximum);
 
 /* A predictor that still has no weights, in contexts like this one. */
 an_status an_predictor_make(an_predictor **predictor, an_context *ctx, const an_predictor_model *model,

@@ -13,15 +13,16 @@ static const an_stored *find(const an_params *params, int state) {
  * and there are no ranges. */
 an_status an_ranges_make(an_ranges *ranges, const an_params *params, int64_t input_elements) {
     an_context *ctx = params->ctx;
-    const an_stored *least = find(params, AN_NORMALIZE_LEAST), *most = find(params, AN_NORMALIZE_MOST);
+    const an_stored *minimum = find(params, AN_NORMALIZE_LEAST), *maximum = find(params, AN_NORMALIZE_MOST);
     *ranges = (an_ranges){.params = params};
-    if (!least || !most || least->elements != most->elements || input_elements % least->elements != 0) return AN_OK;
-    const int64_t features = least->elements;
+    if (!minimum || !maximum || minimum->elements != maximum->elements || input_elements % minimum->elements != 0)
+        return AN_OK;
+    const int64_t features = minimum->elements;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&ranges->numbers, 2 * (size_t)features, sizeof *ranges->numbers));
     ranges->features = features;
     ranges->each = input_elements / features;
-    ranges->least = ranges->numbers;
-    ranges->most = ranges->numbers + features;
+    ranges->minimum = ranges->numbers;
+    ranges->maximum = ranges->numbers + features;
     return an_alloc(ctx, (void **)&ranges->outside, (size_t)features, sizeof *ranges->outside);
 }
 
@@ -36,8 +37,8 @@ an_status an_ranges_read(an_ranges *ranges) {
     if (ranges->features == 0) return AN_OK;
     an_context *ctx = ranges->params->ctx;
     const an_params *p = ranges->params;
-    AN_TRY_RETURN(an_normalization_read(p, find(p, AN_NORMALIZE_LEAST), ranges->least));
-    return an_normalization_read(p, find(p, AN_NORMALIZE_MOST), ranges->most);
+    AN_TRY_RETURN(an_normalization_read(p, find(p, AN_NORMALIZE_LEAST), ranges->minimum));
+    return an_normalization_read(p, find(p, AN_NORMALIZE_MOST), ranges->maximum);
 }
 
 /* Whether a feature of a sample is outside: nan is. */
@@ -46,7 +47,7 @@ static bool is_outside(const an_ranges *r, int64_t feature, an_dtype dtype, cons
     for (int64_t k = 0; k < r->each; k++) {
         const double x =
             dtype == AN_DTYPE_F64 ? ((const double *)numbers)[at + k] : (double)((const float *)numbers)[at + k];
-        inside = inside && x >= r->least[feature] && x <= r->most[feature];
+        inside = inside && x >= r->minimum[feature] && x <= r->maximum[feature];
     }
     return !inside;
 }
@@ -66,7 +67,7 @@ void an_ranges_count(an_ranges *ranges, an_dtype dtype, int64_t n, const void *i
     r->samples += n;
 }
 
-an_status an_range_info_get(const an_predictor *predictor, an_range_info *info) {
+an_status an_predictor_range(const an_predictor *predictor, an_range_info *info) {
     AN_GUARD;
     AN_NEED(predictor, info);
     const an_ranges *r = &predictor->ranges;
@@ -79,8 +80,8 @@ an_status an_range_info_get(const an_predictor *predictor, an_range_info *info) 
         if (r->outside[f] <= own.feature_outside) continue;
         own.feature = f;
         own.feature_outside = r->outside[f];
-        own.least = r->least[f];
-        own.most = r->most[f];
+        own.minimum = r->minimum[f];
+        own.maximum = r->maximum[f];
     }
     return an_range_info_write(predictor->ctx, info, &own);
 }

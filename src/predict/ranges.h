@@ -8,7 +8,7 @@
 typedef struct an_ranges {
     const an_params *params;
     int64_t features, each; /* features 0: the model has no ranges; elements of one in a sample */
-    double *numbers, *least, *most;
+    double *numbers, *minimum, *maximum;
     int64_t *outside; /* of each feature, in samples */
     int64_t samples, samples_outside;
 } an_ranges;

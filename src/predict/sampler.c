@@ -64,7 +64,7 @@ static bool is_before(const an_candidate *a, const an_candidate *b) {
 }
 
 /* Moves the `most` first candidates to the front, in any order (Hoare 1961, with the median of three). */
-static void select_first(an_candidate *c, int64_t count, int64_t most) {
+static void select_first(an_candidate *c, int64_t count, int64_t maximum) {
     int64_t begin = 0, end = count;
     while (end - begin > 1) {
         const an_candidate a = c[begin], b = c[begin + (end - begin) / 2], d = c[end - 1];
@@ -83,9 +83,9 @@ static void select_first(an_candidate *c, int64_t count, int64_t most) {
             c[i++] = c[k];
             c[k--] = other;
         }
-        if (most <= k)
+        if (maximum <= k)
             end = k + 1;
-        else if (most > i)
+        else if (maximum > i)
             begin = i;
         else
             return;
@@ -104,11 +104,11 @@ static double weigh(an_candidate *c, int64_t count, double highest, double tempe
 
 /* The candidates that together have the probability top_p, the most probable first; sorts them. */
 static int64_t take_top_p(an_candidate *c, int64_t count, double top_p, double sum) {
-    const double least = (1 - top_p) * sum / (double)count; /* all below it together have less than 1 - top_p */
+    const double minimum = (1 - top_p) * sum / (double)count; /* all below it together have less than 1 - top_p */
     int64_t kept = 0;
     double so_far = 0;
     for (int64_t i = 0; i < count; i++)
-        if (c[i].weight >= least) c[kept++] = c[i];
+        if (c[i].weight >= minimum) c[kept++] = c[i];
     qsort(c, (size_t)kept, sizeof *c, by_logit);
     for (int64_t i = 0; i < kept; i++) {
         so_far += c[i].weight;

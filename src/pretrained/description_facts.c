@@ -95,12 +95,12 @@ static const char *key_of(const an_description *d, an_fact fact, char *word, siz
 }
 
 an_status an_description_count(const an_description *d, an_fact fact, const char *name, int64_t *count) {
-    const double most = 1e15, value = an_description_fact(d, fact), least = fact == AN_FACT_WINDOW ? 0 : 1;
+    const double maximum = 1e15, value = an_description_fact(d, fact), minimum = fact == AN_FACT_WINDOW ? 0 : 1;
     char key[KEY];
     if (!d->facts[fact].known)
         return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: does not say the %s%s", d->path, name,
                         key_of(d, fact, key, sizeof key));
-    if (!(value >= least && value <= most && value == (double)(int64_t)value))
+    if (!(value >= minimum && value <= maximum && value == (double)(int64_t)value))
         return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: the %s%s is %g", d->path, name, key_of(d, fact, key, sizeof key),
                         value);
     *count = (int64_t)value;
@@ -108,9 +108,9 @@ an_status an_description_count(const an_description *d, an_fact fact, const char
 }
 
 an_status an_description_positive(const an_description *d, an_fact fact, const char *name, double *number) {
-    const double most = 1e15, value = an_description_fact(d, fact);
+    const double maximum = 1e15, value = an_description_fact(d, fact);
     char key[KEY];
-    if (!(value > 0 && value <= most))
+    if (!(value > 0 && value <= maximum))
         return AN_ERROR(d->ctx, AN_ERR_DAMAGED, "%s: the %s%s is %g; it must be above 0", d->path, name,
                         key_of(d, fact, key, sizeof key), value);
     *number = value;

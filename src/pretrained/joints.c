@@ -39,13 +39,13 @@ an_status an_weights_part(an_weights *weights, an_rows_of *rows, const void *mod
     an_status status;
     an_context *ctx = weights->ctx;
     const an_weights before = *weights;
-    const size_t most = (size_t)weights->count * AN_VIEW_JOINED + 1;
+    const size_t maximum = (size_t)weights->count * AN_VIEW_JOINED + 1;
     size_t count = 0, parted = 0;
     char layer[AN_LAYER_NAME];
     an_view_tensor *tensors = NULL;
     an_arena names;
     an_arena_init(&names, ctx);
-    AN_TRY(an_alloc(ctx, (void **)&tensors, most, sizeof *tensors));
+    AN_TRY(an_alloc(ctx, (void **)&tensors, maximum, sizeof *tensors));
     for (int64_t i = 0; i < weights->count; i++) {
         const an_family_joint *joint = NULL;
         const an_family *f;
@@ -72,7 +72,7 @@ an_status an_weights_part(an_weights *weights, an_rows_of *rows, const void *mod
     }
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&tensors, most, sizeof *tensors);
+    an_release(ctx, (void **)&tensors, maximum, sizeof *tensors);
     an_arena_destroy(&names);
     return status;
 }
@@ -107,14 +107,14 @@ static an_status find_layer(const an_weights *weights, const char *name, int64_t
 an_status an_weights_join(an_weights *weights, const an_family *family) {
     an_status status;
     an_context *ctx = weights->ctx;
-    const size_t most = (size_t)weights->count + 1;
+    const size_t maximum = (size_t)weights->count + 1;
     size_t count = 0;
     char name[AN_LAYER_NAME], layer[AN_LAYER_NAME];
     an_view_tensor *tensors = NULL;
     an_arena names;
     an_arena_init(&names, ctx);
     if (!family->joints) return AN_OK;
-    AN_TRY(an_alloc(ctx, (void **)&tensors, most, sizeof *tensors));
+    AN_TRY(an_alloc(ctx, (void **)&tensors, maximum, sizeof *tensors));
     for (int64_t i = 0; i < weights->count; i++) {
         int place;
         an_safetensor tensor;
@@ -132,7 +132,7 @@ an_status an_weights_join(an_weights *weights, const an_family *family) {
     AN_TRY(an_weights_view(weights, tensors, count));
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&tensors, most, sizeof *tensors);
+    an_release(ctx, (void **)&tensors, maximum, sizeof *tensors);
     an_arena_destroy(&names);
     return status;
 }

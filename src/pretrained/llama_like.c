@@ -25,10 +25,10 @@ const an_family_name an_llama_own_names[] = {NAMES(true)};
 
 void an_llama_settle(an_description *d) {
     an_stated *v = d->values;
-    const double heads = v[AN_ROW_HEADS].number, width = v[AN_ROW_HIDDEN_SIZE].number, most = 1e15;
+    const double heads = v[AN_ROW_HEADS].number, width = v[AN_ROW_HIDDEN_SIZE].number, maximum = 1e15;
     if (!v[AN_ROW_KV_HEADS].assumed) an_description_assume(d, AN_ROW_KV_HEADS, heads);
     if (!v[AN_ROW_HEAD_DIM].assumed)
-        an_description_assume(d, AN_ROW_HEAD_DIM, heads > 0 && width < most ? (double)(int64_t)(width / heads) : 0);
+        an_description_assume(d, AN_ROW_HEAD_DIM, heads > 0 && width < maximum ? (double)(int64_t)(width / heads) : 0);
     if (!v[AN_ROW_WINDOW].assumed) an_description_assume(d, AN_ROW_WINDOW, 0);
     an_description_assume_word(d, AN_ROW_HIDDEN_ACT, "silu");
     an_description_state(d, AN_FACT_OUTPUT_BIAS, v[AN_ROW_ATTENTION_BIAS].number);

@@ -29,7 +29,7 @@ typedef struct {
 enum { TEMPERATURE, TOP_P, MIN_P, PENALTY, REALS };
 static const struct {
     const char *key, *gguf;
-    double most;
+    double maximum;
     bool above; /* it must be above 0 */
     const char *range;
 } reals[REALS] = {
@@ -42,7 +42,7 @@ static const struct {
 static an_status take_real(const reading *r, int row, const char *key, double value) {
     an_pretrained_sampling *s = r->to;
     double *const places[REALS] = {&s->temperature, &s->top_p, &s->min_p, &s->repetition_penalty};
-    if (!(reals[row].above ? value > 0 : value >= 0) || !(value <= reals[row].most))
+    if (!(reals[row].above ? value > 0 : value >= 0) || !(value <= reals[row].maximum))
         return AN_ERROR(r->ctx, AN_ERR_DAMAGED, "%s: %s is %g, but it must be %s", r->path, key, value,
                         reals[row].range);
     *places[row] = value;

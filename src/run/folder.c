@@ -188,9 +188,9 @@ fail:
 /* The other ranks learn the name of the folder and the number of the launch, and write nothing. */
 static an_status share(an_folder *f) {
     an_context *ctx = f->ctx;
-    AN_TRY_RETURN(an_broadcast(ctx, f->path, sizeof f->path, AN_DTYPE_U8, 0));
+    AN_TRY_RETURN(an_ranks_broadcast(ctx, f->path, sizeof f->path, AN_DTYPE_U8, 0));
     f->path[sizeof f->path - 1] = 0;
-    return an_broadcast(ctx, &f->trainer->run->generation, 1, AN_DTYPE_I64, 0);
+    return an_ranks_broadcast(ctx, &f->trainer->run->generation, 1, AN_DTYPE_I64, 0);
 }
 
 an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *config,
@@ -206,12 +206,12 @@ an_status an_folder_create(an_folder **folder, an_trainer *trainer, an_config *c
         f->ctx = ctx;
         f->trainer = trainer;
         f->metrics = f->log = -1;
-        f->is_silent = an_rank(ctx) > 0;
+        f->is_silent = an_context_rank(ctx) > 0;
         f->begin = f->since = f->logged = an_clock_seconds();
         status = f->is_silent ? an_run_attach(trainer) : begin(f, config, options);
     }
     AN_TRY(an_ranks_agree(ctx, status));
-    if (an_ranks(ctx) > 1) AN_TRY(share(f));
+    if (an_context_ranks(ctx) > 1) AN_TRY(share(f));
     *folder = f;
     return AN_OK;
 fail:

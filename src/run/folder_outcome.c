@@ -38,7 +38,7 @@ static void add_bits(const an_folder *f, const uint64_t kernels[2], an_json_writ
     an_hash_write(fingerprint, kernels);
     an_json_write_object(json, "bits");
     an_json_write_integer(json, "threads", an_context_threads(ctx));
-    an_json_write_integer(json, "ranks", an_ranks(ctx));
+    an_json_write_integer(json, "ranks", an_context_ranks(ctx));
     an_json_write_string(json, "mpi", ctx->communicator ? ctx->communicator->name : "");
     an_json_write_string(json, "isa", an_isa_name(an_context_isa(ctx)));
     an_json_write_string(json, "onednn", an_onednn_version());

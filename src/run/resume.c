@@ -91,7 +91,7 @@ static an_status share_text(const an_resume *r, const char *name, char path[AN_F
     const int64_t file = an_manifest_find_file(r->manifest, name);
     if (file < 0) return AN_OK;
     if (!an_path_join(path, r->path, name)) return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the path is too long: %s", r->path);
-    if (an_rank(ctx) == 0) status = read_text(r, file, path, text, bytes);
+    if (an_context_rank(ctx) == 0) status = read_text(r, file, path, text, bytes);
     return an_share_bytes(ctx, status, text, bytes);
 }
 
@@ -151,7 +151,7 @@ static an_status choose_restart(an_resume *r) {
     an_context *ctx = r->ctx;
     int64_t restarts = r->options.restart == AN_RESTART_SCHEDULE &&
                        !an_origin_is(r->manifest, r->options.resume ? r->options.resume : "");
-    AN_TRY_RETURN(an_broadcast(ctx, &restarts, 1, AN_DTYPE_I64, 0));
+    AN_TRY_RETURN(an_ranks_broadcast(ctx, &restarts, 1, AN_DTYPE_I64, 0));
     r->restarts = restarts != 0;
     return AN_OK;
 }

@@ -297,8 +297,8 @@ static an_status settle(running *r) {
 
 /* A step and a save more must still fit. */
 static bool is_time_over(const running *r) {
-    const double most = r->options.most_seconds;
-    return most > 0 && r->facts.spent + r->facts.reserve >= most;
+    const double maximum = r->options.max_seconds;
+    return maximum > 0 && r->facts.spent + r->facts.reserve >= maximum;
 }
 
 static bool goes_on(const running *r) {
@@ -332,9 +332,9 @@ static an_status check_options(an_context *ctx, const an_trainer *t, const an_ru
     AN_CHECK(ctx, o->evaluate_every >= 0 && o->patience > 0 && o->min_delta >= 0, AN_ERR_ARGUMENT,
              "evaluate_every is %lld, patience %lld and min_delta %g; patience must be 1 or more, the others 0 or more",
              (long long)o->evaluate_every, (long long)o->patience, o->min_delta);
-    AN_CHECK(ctx, o->evaluate_seconds >= 0 && o->most_seconds >= 0, AN_ERR_ARGUMENT,
-             "evaluate_seconds %g, most_seconds %g: a time must be positive, or 0 for none", o->evaluate_seconds,
-             o->most_seconds);
+    AN_CHECK(ctx, o->evaluate_seconds >= 0 && o->max_seconds >= 0, AN_ERR_ARGUMENT,
+             "evaluate_seconds %g, max_seconds %g: a time must be positive, or 0 for none", o->evaluate_seconds,
+             o->max_seconds);
     AN_CHECK(ctx, o->best_mode >= AN_METRIC_BETTER_AUTO && o->best_mode <= AN_METRIC_BETTER_HIGHER, AN_ERR_ARGUMENT,
              "best_mode is %d, which is no value of an_metric_better", (int)o->best_mode);
     AN_CHECK(ctx, o->evaluate_epochs >= 0, AN_ERR_ARGUMENT, "evaluate_epochs is %g: it must be 0 or more",
@@ -423,7 +423,7 @@ void an_trainer_request_stop(an_trainer *trainer) {
     if (trainer) trainer->request.stop = true; /* a signal handler may be here: no message */
 }
 
-an_status an_save_report_get(const an_trainer *trainer, an_save_report *report) {
+an_status an_trainer_save_report(const an_trainer *trainer, an_save_report *report) {
     AN_GUARD;
     AN_NEED(trainer, report);
     if (!trainer->run || !trainer->run->tells)

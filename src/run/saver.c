@@ -331,9 +331,9 @@ static an_status share_place(an_saver *s) {
     an_context *ctx = s->ctx;
     an_save_job *job = &s->job;
     if (s->trainer->ranks > 1) {
-        AN_TRY_RETURN(an_broadcast(ctx, s->folder, sizeof s->folder, AN_DTYPE_U8, 0));
-        AN_TRY_RETURN(an_broadcast(ctx, s->stage, sizeof s->stage, AN_DTYPE_U8, 0));
-        AN_TRY_RETURN(an_broadcast(ctx, &job->place, sizeof job->place, AN_DTYPE_U8, 0));
+        AN_TRY_RETURN(an_ranks_broadcast(ctx, s->folder, sizeof s->folder, AN_DTYPE_U8, 0));
+        AN_TRY_RETURN(an_ranks_broadcast(ctx, s->stage, sizeof s->stage, AN_DTYPE_U8, 0));
+        AN_TRY_RETURN(an_ranks_broadcast(ctx, &job->place, sizeof job->place, AN_DTYPE_U8, 0));
     }
     job->stage = *s->stage ? s->stage : NULL;
     return AN_OK;

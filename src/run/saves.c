@@ -259,8 +259,8 @@ static an_status choose_checkpoint(an_context *ctx, const char *path, char chose
 
 /* Rank 0 chooses and holds it, for all. Collective. */
 static an_status share_choice(an_context *ctx, const char *path, char chosen[AN_FILE_PATH], int *hold) {
-    AN_TRY_RETURN(an_ranks_agree(ctx, an_rank(ctx) == 0 ? choose_checkpoint(ctx, path, chosen, hold) : AN_OK));
-    return an_ranks(ctx) > 1 ? an_broadcast(ctx, chosen, AN_FILE_PATH, AN_DTYPE_U8, 0) : AN_OK;
+    AN_TRY_RETURN(an_ranks_agree(ctx, an_context_rank(ctx) == 0 ? choose_checkpoint(ctx, path, chosen, hold) : AN_OK));
+    return an_context_ranks(ctx) > 1 ? an_ranks_broadcast(ctx, chosen, AN_FILE_PATH, AN_DTYPE_U8, 0) : AN_OK;
 }
 
 static an_status load(an_trainer *t, const char *given, bool restarts) {

@@ -89,7 +89,7 @@ fail:
     return status;
 }
 
-an_status an_run_options_get(const an_trainer *trainer, an_run_options *options) {
+an_status an_trainer_run_options(const an_trainer *trainer, an_run_options *options) {
     AN_GUARD;
     AN_NEED(trainer, options);
     an_context *ctx = trainer->ctx;

@@ -102,7 +102,7 @@ static void merge(void *user, void *record, const void *next) {
     a->samples += b->samples;
     a->counted += b->counted;
     a->pieces += b->pieces;
-    if (b->most > a->most) a->most = b->most;
+    if (b->maximum > a->maximum) a->maximum = b->maximum;
     a->facts.stop = a->facts.stop || b->facts.stop; /* spent and reserve are rank 0's, which comes first */
     if (b->facts.saving < a->facts.saving) a->facts.saving = b->facts.saving;
     if (a->status == AN_OK) merge_forests(a, b, *(const int *)user);

@@ -40,7 +40,7 @@ typedef struct an_agreement {
     /* sums */
     int64_t targets, samples, counted;
     uint64_t pieces; /* by a hybrid: what this rank's pieces of the weights are. It wraps around */
-    int64_t most;    /* the largest */
+    int64_t maximum; /* the largest */
     an_run_facts facts;
     char message[AN_MESSAGE_BYTES];
 } an_agreement;

@@ -263,14 +263,14 @@ fail:
 static an_status find_depths(sorting *s) {
     const an_graph *g = s->graph;
     const double decay = s->options->layer_decay;
-    int least = g->parameter_count > 0 ? g->parameters[0].depth : 0;
-    s->deepest = least;
+    int minimum = g->parameter_count > 0 ? g->parameters[0].depth : 0;
+    s->deepest = minimum;
     for (size_t i = 0; i < g->parameter_count; i++) {
         const int depth = g->parameters[i].depth;
         if (depth > s->deepest) s->deepest = depth;
-        if (depth < least) least = depth;
+        if (depth < minimum) minimum = depth;
     }
-    if (decay == 1 || least < s->deepest) return AN_OK;
+    if (decay == 1 || minimum < s->deepest) return AN_OK;
     return AN_ERROR(g->ctx, AN_ERR_ARGUMENT,
                     "layer_decay is %g, but the model '%s' has no blocks of different depth, so every parameter would "
                     "get the same learning rate; remove layer_decay, or set the depth of blocks with an_block_begin",
@@ -351,7 +351,7 @@ int an_groups_count(const an_groups *groups) {
     return groups->count;
 }
 
-an_status an_group_info_get(const an_groups *groups, int index, an_group_info *info) {
+an_status an_groups_get(const an_groups *groups, int index, an_group_info *info) {
     AN_GUARD;
     AN_NEED(groups, info);
     an_status status;

@@ -188,9 +188,9 @@ static an_status predict_reduction(const an_plan *plan, const an_borders *border
     an_context *ctx = model->ctx;
     an_unit *units = NULL;
     an_reduction_unit *exchanged = NULL;
-    const size_t most = an_units_most(model);
-    AN_TRY(an_alloc(ctx, (void **)&units, most, sizeof *units));
-    AN_TRY(an_alloc(ctx, (void **)&exchanged, most, sizeof *exchanged));
+    const size_t maximum = an_units_most(model);
+    AN_TRY(an_alloc(ctx, (void **)&units, maximum, sizeof *units));
+    AN_TRY(an_alloc(ctx, (void **)&exchanged, maximum, sizeof *exchanged));
     an_reduction_options options = find_units(model, borders, units, exchanged);
     options.scatters = scatters;
     options.dtype = AN_DTYPE_F32;
@@ -201,8 +201,8 @@ static an_status predict_reduction(const an_plan *plan, const an_borders *border
     *cost = an_reduction_predict(&options, rank, host_ranks);
     status = AN_OK;
 fail:
-    an_release(ctx, (void **)&exchanged, most, sizeof *exchanged);
-    an_release(ctx, (void **)&units, most, sizeof *units);
+    an_release(ctx, (void **)&exchanged, maximum, sizeof *exchanged);
+    an_release(ctx, (void **)&units, maximum, sizeof *units);
     return status;
 }
 

@@ -38,18 +38,19 @@ static bool has_work(int64_t leaves, int64_t each, int ranks, int groups) {
     const int64_t nodes = an_divide_up(leaves, each);
     if (nodes < groups) return false;
     const an_borders borders = an_borders_choose(nodes, groups);
-    int64_t least = nodes;
+    int64_t minimum = nodes;
     for (int i = 0; i < groups; i++) {
         const an_leaf_range range = an_borders_range(&borders, i);
-        least = an_smaller(least, range.end - range.begin);
+        minimum = an_smaller(minimum, range.end - range.begin);
     }
-    return least >= ranks;
+    return minimum >= ranks;
 }
 
 int64_t an_leaf_rounds_most(int64_t leaves, int ranks, int groups) {
-    const int64_t least = most_work(leaves, 1, ranks, groups);
+    const int64_t minimum = most_work(leaves, 1, ranks, groups);
     int64_t each = 1;
-    while (has_work(leaves, 2 * each, ranks, groups) && most_work(leaves, 2 * each, ranks, groups) == least) each *= 2;
+    while (has_work(leaves, 2 * each, ranks, groups) && most_work(leaves, 2 * each, ranks, groups) == minimum)
+        each *= 2;
     return each;
 }
 

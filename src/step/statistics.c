@@ -13,9 +13,9 @@ static bool is_state(const an_node *node) {
 }
 
 /* How many there are, and the elements of all and of the largest. */
-static void count_states(const an_graph *model, int *states, int64_t *elements, int64_t *most) {
+static void count_states(const an_graph *model, int *states, int64_t *elements, int64_t *maximum) {
     *states = 0;
-    *elements = *most = 0;
+    *elements = *maximum = 0;
     for (const an_node *n = model->first; n; n = n->next) {
         if (!is_state(n)) continue;
         const an_result *r = an_node_input(n, 0);
@@ -23,14 +23,14 @@ static void count_states(const an_graph *model, int *states, int64_t *elements, 
         for (int d = 0; d < r->ndims; d++) each *= r->dims[d]; /* those of a run state: laid out, so they fit */
         ++*states;
         *elements += each;
-        if (each > *most) *most = each;
+        if (each > *maximum) *maximum = each;
     }
 }
 
 int64_t an_leaf_width(const an_graph *model) {
     int states;
-    int64_t elements, most;
-    count_states(model, &states, &elements, &most);
+    int64_t elements, maximum;
+    count_states(model, &states, &elements, &maximum);
     return AN_LEAF_STATES + elements;
 }
 
@@ -42,10 +42,10 @@ int an_leaf_narrow(const an_graph *model) {
 bool an_statistics_bytes(const an_graph *model, size_t *bytes) {
     const an_statistics *s = NULL; /* for its members' sizes */
     int states;
-    int64_t elements, most;
-    count_states(model, &states, &elements, &most);
+    int64_t elements, maximum;
+    count_states(model, &states, &elements, &maximum);
     return an_add_elements(bytes, (size_t)states, sizeof *s->states) &&
-           an_add_elements(bytes, (size_t)most, sizeof *s->staging);
+           an_add_elements(bytes, (size_t)maximum, sizeof *s->staging);
 }
 
 an_status an_statistics_make(an_statistics *s, an_program *program) {

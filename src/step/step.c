@@ -201,7 +201,8 @@ an_status an_step_divide(an_stepper *stepper, int64_t divisor, double each) {
 static an_status set_scalars(an_stepper *s) {
     an_context *ctx = s->ctx;
     AN_TRY_RETURN(set_loss_gradient(s));
-    if (has_scalar(s->program, "seed")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "seed", s->options.seed));
+    if (has_scalar(s->program, "seed"))
+        AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "seed", (int64_t)s->options.seed));
     if (has_scalar(s->program, "step")) AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "step", s->steps));
     return AN_OK;
 }
@@ -219,12 +220,13 @@ an_status an_step_begin_all(an_stepper *s, an_step_counts *counts) {
     a->targets = counts->targets;
     a->samples = counts->samples;
     a->counted = counts->counted;
-    a->most = counts->most;
+    a->maximum = counts->maximum;
     AN_TRY_RETURN(an_step_fail(s, an_step_compare_weights(s, a), -1));
     AN_TRY_RETURN(an_step_agree(s, a, 0));
     s->compared = true;
     AN_TRY_RETURN(an_remote_weights_start(&s->weights)); /* somebody may have set them, or loaded them */
-    *counts = (an_step_counts){.targets = a->targets, .samples = a->samples, .counted = a->counted, .most = a->most};
+    *counts =
+        (an_step_counts){.targets = a->targets, .samples = a->samples, .counted = a->counted, .maximum = a->maximum};
     if (counts->targets < 1)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the step has %lld targets, because every label of its batch is masked",
                         (long long)counts->targets);

@@ -109,7 +109,7 @@ an_status an_step_compare_weights(an_stepper *s, an_agreement *a);
 /* What a step has: of this rank, and after an_step_begin_all of all ranks. */
 typedef struct an_step_counts {
     int64_t targets, samples;
-    int64_t counted, most; /* samples that have targets, or the weights of all; the most targets of a sample */
+    int64_t counted, maximum; /* samples that have targets, or the weights of all; the most targets of a sample */
 } an_step_counts;
 /* Begins a step. The first record: if a rank has failed, all return its error. Collective. */
 an_status an_step_begin_all(an_stepper *stepper, an_step_counts *counts);

@@ -75,7 +75,7 @@ an_status an_save_copy_round(an_context *ctx, const an_save_layout *l, const an_
     an_heartbeat_beat(ctx, AN_HEARTBEAT_OWNER);
     return AN_OK;
 fail:
-    an_comm_cancel(comm, r->requests, (int)r->most);
+    an_comm_cancel(comm, r->requests, (int)r->maximum);
     return status;
 }
 

@@ -159,15 +159,6 @@ an_saved_role an_checkpoint_role(const char *name) {
     return part == AN_PART_WEIGHT ? AN_SAVED_WEIGHT : part == AN_PART_AVERAGE ? AN_SAVED_AVERAGE : AN_SAVED_MOMENT;
 }
 
-an_status an_checkpoint_choose_weights(an_checkpoint *checkpoint, an_model_weights weights) {
-    AN_NEED(checkpoint);
-    an_context *ctx = checkpoint->ctx;
-    bool average;
-    AN_TRY_RETURN(an_choose_weights(ctx, checkpoint->manifest, checkpoint->path, weights, &average));
-    checkpoint->chosen = weights;
-    return AN_OK;
-}
-
 static an_status check_index(const an_checkpoint *c, int64_t index) {
     const int64_t count = c->manifest ? (int64_t)c->manifest->tensor_count : c->weights.count;
     if (index >= 0 && index < count) return AN_OK;

@@ -13,7 +13,7 @@ struct an_checkpoint {
     an_manifest *manifest; /* NULL: no run, and the tensors are these */
     int hold;              /* keeps a run from removing it meanwhile (store/hold.h) */
     an_weights weights;
-    an_model_weights chosen; /* what is exported */
+    an_model_weights chosen; /* what an export writes (interchange/export.c) */
 };
 
 /* "moment_1/…" and "ema/…" are no weights. */

@@ -71,8 +71,8 @@ static bool is_left_out(const an_parameter *p, bool adapts) {
 /* In the store's order: parameters, run states, then what is kept of those that are trained. */
 static an_status add_tensors(an_save_layout *l, const an_graph *graph, an_kept kept) {
     an_context *ctx = l->ctx;
-    const size_t most = graph->parameter_count * (size_t)(1 + an_kept_count(kept)) + graph->source_count;
-    AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, most, sizeof *l->tensors));
+    const size_t maximum = graph->parameter_count * (size_t)(1 + an_kept_count(kept)) + graph->source_count;
+    AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, maximum, sizeof *l->tensors));
     const bool adapts = an_graph_has_adapter(graph);
     size_t entry = graph->parameter_count;
     int64_t next = 0;

@@ -154,10 +154,10 @@ static an_status begin_round(loading *l, size_t first, size_t count, const char 
         if (x->holder != rank) continue;
         if (x->owner == rank || x->owner == AN_ROUTE_ALL) memcpy(memory_of(l, x), bytes, (size_t)x->bytes);
         if (passes_on(l, x))
-            AN_TRY_RETURN(send_to_next(l, x, bytes, &r->requests[r->most + i]));
+            AN_TRY_RETURN(send_to_next(l, x, bytes, &r->requests[r->maximum + i]));
         else if (x->owner != rank && x->owner != AN_ROUTE_ALL)
             AN_TRY_RETURN(an_comm_send(ctx, l->comm, bytes, (size_t)x->bytes, x->owner, AN_TAG_CHECKPOINT,
-                                       &r->requests[r->most + i]));
+                                       &r->requests[r->maximum + i]));
     }
     return AN_OK;
 }
@@ -171,10 +171,10 @@ static an_status end_round(loading *l, size_t first, size_t count) {
         const an_transfer *x = &r->transfers[first + i];
         if (x->holder == l->comm->rank || !passes_on(l, x)) continue;
         AN_TRY_RETURN(an_comm_wait(ctx, l->comm, &r->requests[i], 1, what));
-        AN_TRY_RETURN(send_to_next(l, x, memory_of(l, x), &r->requests[r->most + i]));
+        AN_TRY_RETURN(send_to_next(l, x, memory_of(l, x), &r->requests[r->maximum + i]));
     }
     AN_TRY_RETURN(an_comm_wait(ctx, l->comm, r->requests, (int)count, what));
-    return an_comm_wait(ctx, l->comm, r->requests + r->most, (int)count, "a rank that loads a checkpoint");
+    return an_comm_wait(ctx, l->comm, r->requests + r->maximum, (int)count, "a rank that loads a checkpoint");
 }
 
 /* ---- all of it ---- */
@@ -196,7 +196,7 @@ static an_status load_rounds(loading *l) {
     AN_TRY(end_round(l, first, count));
     return l->status == AN_OK ? check_others(l) : l->status;
 fail:
-    an_comm_cancel(l->comm, r->requests, (int)(2 * r->most));
+    an_comm_cancel(l->comm, r->requests, (int)(2 * r->maximum));
     return status;
 }
 

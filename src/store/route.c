@@ -142,9 +142,9 @@ an_status an_route_create(an_route **route, const an_save_layout *layout, const 
     if (r->count > 0) qsort(r->transfers, r->count, sizeof *r->transfers, compare);
     for (size_t i = 0, some; i < r->count; i += some) {
         some = an_route_round(r, i);
-        if (some > r->most) r->most = some;
+        if (some > r->maximum) r->maximum = some;
     }
-    AN_TRY(an_alloc(ctx, (void **)&r->requests, 2 * r->most, sizeof *r->requests));
+    AN_TRY(an_alloc(ctx, (void **)&r->requests, 2 * r->maximum, sizeof *r->requests));
     *route = r;
     return AN_OK;
 fail:
@@ -156,13 +156,13 @@ void an_route_destroy(an_route **route) {
     an_route *r = route ? *route : NULL;
     if (!r) return;
     an_context *ctx = r->ctx;
-    an_release(ctx, (void **)&r->requests, 2 * r->most, sizeof *r->requests);
+    an_release(ctx, (void **)&r->requests, 2 * r->maximum, sizeof *r->requests);
     an_release(ctx, (void **)&r->transfers, r->count, sizeof *r->transfers);
     an_release(ctx, (void **)route, 1, sizeof *r);
 }
 
 int64_t an_route_bytes(const an_route *r) {
-    return (int64_t)(sizeof *r + r->count * sizeof *r->transfers + 2 * r->most * sizeof *r->requests);
+    return (int64_t)(sizeof *r + r->count * sizeof *r->transfers + 2 * r->maximum * sizeof *r->requests);
 }
 
 char *an_route_memory(const an_save_layout *layout, const an_params *params, const an_transfer *transfer) {

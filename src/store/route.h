@@ -56,7 +56,7 @@ typedef struct an_route {
     an_file_range files;    /* of this rank */
     an_transfer *transfers; /* of this rank: what it owns, and what is in its files */
     size_t count;
-    size_t most;               /* of them in one round */
+    size_t maximum;            /* of them in one round */
     an_comm_request *requests; /* two for each of these: a message that comes, and one that goes */
 } an_route;
 

@@ -7,14 +7,14 @@
 an_status an_share_bytes(an_context *ctx, an_status status, char **bytes, size_t *count) {
     int64_t length = (int64_t)*count;
     AN_TRY_RETURN(an_ranks_agree(ctx, status));
-    if (an_ranks(ctx) == 1) return AN_OK;
-    AN_TRY_RETURN(an_broadcast(ctx, &length, 1, AN_DTYPE_I64, 0));
-    if (an_rank(ctx) > 0) {
+    if (an_context_ranks(ctx) == 1) return AN_OK;
+    AN_TRY_RETURN(an_ranks_broadcast(ctx, &length, 1, AN_DTYPE_I64, 0));
+    if (an_context_rank(ctx) > 0) {
         status = an_alloc(ctx, (void **)bytes, (size_t)length + 1, 1);
         if (status == AN_OK) *count = (size_t)length;
     }
     AN_TRY_RETURN(an_ranks_agree(ctx, status));
-    return an_broadcast(ctx, *bytes, length, AN_DTYPE_U8, 0);
+    return an_ranks_broadcast(ctx, *bytes, length, AN_DTYPE_U8, 0);
 }
 
 an_status an_manifest_share(an_manifest **manifest, an_context *ctx, const char *folder) {
@@ -23,11 +23,11 @@ an_status an_manifest_share(an_manifest **manifest, an_context *ctx, const char 
     size_t bytes = 0;
     *manifest = NULL;
     AN_CHECK(ctx, an_path_join(path, folder, AN_MANIFEST_NAME), AN_ERR_ARGUMENT, "the path is too long: %s", folder);
-    if (an_rank(ctx) == 0) status = an_manifest_read_text(ctx, path, &text, &bytes);
+    if (an_context_rank(ctx) == 0) status = an_manifest_read_text(ctx, path, &text, &bytes);
     AN_TRY(an_share_bytes(ctx, status, &text, &bytes));
     status = an_manifest_parse(manifest, ctx, path, text, bytes);
     text = NULL; /* it was taken over */
-    if (status == AN_OK && an_rank(ctx) == 0) status = an_manifest_check_files(*manifest, folder);
+    if (status == AN_OK && an_context_rank(ctx) == 0) status = an_manifest_check_files(*manifest, folder);
     AN_TRY(an_ranks_agree(ctx, status));
     return AN_OK;
 fail:

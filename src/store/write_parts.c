@@ -168,11 +168,11 @@ an_status an_save_write_parts(const an_writing *w) {
     enum { AT_ONCE = 8 };
     const an_file_range files = w->job->files;
     if (files.end - files.begin == 1) return write_part(w, files.begin);
-    static const size_t most = AT_ONCE;
+    static const size_t maximum = AT_ONCE;
     part_task tasks[AT_ONCE];
     an_status status = AN_OK;
-    for (size_t begin = files.begin; begin < files.end && status == AN_OK; begin += most) {
-        const size_t some = files.end - begin < most ? files.end - begin : most;
+    for (size_t begin = files.begin; begin < files.end && status == AN_OK; begin += maximum) {
+        const size_t some = files.end - begin < maximum ? files.end - begin : maximum;
         for (size_t i = 0; i < some; i++) {
             tasks[i] = (part_task){.writing = *w, .part = begin + i};
             tasks[i].writing.note = (an_note){tasks[i].note, sizeof tasks[i].note};

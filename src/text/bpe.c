@@ -94,7 +94,7 @@ static an_status push(an_encoder *e, uint32_t rank, size_t place) {
 }
 
 static uint64_t pop(an_encoder *e) {
-    const uint64_t least = e->heap[0], last = e->heap[--e->heap_count];
+    const uint64_t minimum = e->heap[0], last = e->heap[--e->heap_count];
     const size_t n = e->heap_count;
     size_t at = 0;
     for (size_t down; (down = 2 * at + 1) < n; at = down) {
@@ -103,7 +103,7 @@ static uint64_t pop(an_encoder *e) {
         e->heap[at] = e->heap[down];
     }
     e->heap[at] = last;
-    return least;
+    return minimum;
 }
 
 static an_status join(an_encoder *e, size_t place) {

@@ -226,7 +226,7 @@ static bool merge(training *t, uint64_t key, const an_words *reserved) {
 }
 
 bool an_bpe_merges_find(an_bpe_merges *merges, const an_words *words, const unsigned char bytes[256],
-                        const an_words *reserved, int64_t vocabulary, int64_t least) {
+                        const an_words *reserved, int64_t vocabulary, int64_t minimum) {
     training t = {.words = words, .result = merges};
     *merges = (an_bpe_merges){.count = 0};
     bool good = begin(&t, bytes);
@@ -237,7 +237,7 @@ bool an_bpe_merges_find(an_bpe_merges *merges, const an_words *words, const unsi
             if (now > 0 && now < top.count) good = push(&t, (entry){now, top.key});
             continue;
         }
-        if (now < least || now < 1) break;
+        if (now < minimum || now < 1) break;
         good = merge(&t, top.key, reserved);
     }
     for (size_t i = 0; i < t.pair_count; i++) free(t.pairs[i].words);

@@ -18,7 +18,7 @@ typedef struct an_bpe_merges {
  * bytes in the order of their tokens. No merge makes a token of `reserved`. False: no memory. To be
  * released whatever this returns. */
 bool an_bpe_merges_find(an_bpe_merges *merges, const an_words *words, const unsigned char bytes[256],
-                        const an_words *reserved, int64_t vocabulary, int64_t least);
+                        const an_words *reserved, int64_t vocabulary, int64_t minimum);
 void an_bpe_merges_release(an_bpe_merges *merges);
 
 #endif

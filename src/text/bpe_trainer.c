@@ -162,7 +162,7 @@ static an_status check_options(an_context *ctx, const an_bpe_options *o) {
     AN_CHECK(ctx, o->vocabulary >= BYTES + o->special_count && o->vocabulary <= MOST_TOKENS, AN_ERR_ARGUMENT,
              "the vocabulary has %lld tokens, but must have %lld (256 bytes and the special tokens) to %d",
              (long long)o->vocabulary, (long long)(BYTES + o->special_count), MOST_TOKENS);
-    AN_CHECK(ctx, o->least >= 1, AN_ERR_ARGUMENT, "least is %lld, but must be 1 or more", (long long)o->least);
+    AN_CHECK(ctx, o->minimum >= 1, AN_ERR_ARGUMENT, "least is %lld, but must be 1 or more", (long long)o->minimum);
     return AN_OK;
 fail:
     return status;
@@ -236,7 +236,7 @@ an_status an_bpe_trainer_add(an_bpe_trainer *trainer, const char *const *texts, 
     AN_TRY(an_alloc(ctx, (void **)&c.failed, (size_t)trainer->threads, sizeof *c.failed));
     an_parallel(ctx, count, count_words, &c);
     for (int i = 0; i < trainer->threads; i++)
-        AN_CHECK(ctx, c.failed[i] == AN_OK, c.failed[i], "%s", an_encoder_error(trainer->encoders[i]));
+        AN_CHECK(ctx, c.failed[i] == AN_OK, c.failed[i], "%s", trainer->encoders[i]->error);
     status = AN_OK;
 fail:
     an_release(ctx, (void **)&c.failed, (size_t)trainer->threads, sizeof *c.failed);
@@ -270,7 +270,7 @@ an_status an_bpe_trainer_run(an_bpe_trainer *trainer, char **json, int64_t *toke
     AN_TRY(join_counts(t));
     AN_CHECK(ctx,
              an_bpe_merges_find(&merges, &t->counts[0], t->bytes, &t->reserved,
-                                t->options.vocabulary - t->options.special_count, t->options.least),
+                                t->options.vocabulary - t->options.special_count, t->options.minimum),
              AN_ERR_MEMORY, "out of memory: there are %zu different words", t->counts[0].count);
     AN_TRY(make_parts(t, &merges, &parts));
     AN_TRY(an_tokenizer_write(&text, &parts));

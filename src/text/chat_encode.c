@@ -6,7 +6,7 @@
 
 static an_status add_text(an_context *ctx, an_encoder *e, const an_text *text, size_t begin, size_t end) {
     if (begin == end || an_encoder_add_text(e, (an_bytes){text->bytes + begin, end - begin}) == AN_OK) return AN_OK;
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s", an_encoder_error(e));
+    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s", e->error);
 }
 
 static an_status add_token(an_context *ctx, an_encoder *e, const an_chat_format *format, const char *token,
@@ -16,7 +16,7 @@ static an_status add_token(an_context *ctx, an_encoder *e, const an_chat_format 
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "the tokenizer has no token '%.*s', which the chat template %s needs; choose another template",
                         (int)length, token, an_chat_template_name((int)format->type));
-    return an_encoder_add_token(e, id) == AN_OK ? AN_OK : AN_ERROR(ctx, AN_ERR_MEMORY, "%s", an_encoder_error(e));
+    return an_encoder_add_token(e, id) == AN_OK ? AN_OK : AN_ERROR(ctx, AN_ERR_MEMORY, "%s", e->error);
 }
 
 /* Text between two tokens is encoded as one, as it is when the whole conversation is. */

@@ -151,7 +151,6 @@ struct an_decoder {
     size_t raw_length, raw_capacity;
     char *text;
     size_t text_capacity;
-    char error[AN_MESSAGE_BYTES];
 };
 
 an_status an_decoder_create(an_decoder **decoder, const an_tokenizer *tokenizer, bool special) {
@@ -171,10 +170,6 @@ void an_decoder_destroy(an_decoder **decoder) {
     free((*decoder)->text);
     free(*decoder);
     *decoder = NULL;
-}
-
-const char *an_decoder_error(const an_decoder *decoder) {
-    return decoder ? decoder->error : an_last_error(NULL);
 }
 
 static bool grow(char **memory, size_t *capacity, size_t needed) {
@@ -209,7 +204,7 @@ static void take_characters(an_decoder *d, bool end, size_t *length) {
 /* A byte becomes three at most: U+FFFD. */
 static an_status make_room(an_decoder *d, size_t raw) {
     if (grow(&d->raw, &d->raw_capacity, raw + 1) && grow(&d->text, &d->text_capacity, 3 * raw + 1)) return AN_OK;
-    return AN_NOTE(((an_note){d->error, sizeof d->error}), AN_ERR_MEMORY, "out of memory: a token has %zu bytes", raw);
+    return AN_ERROR(NULL, AN_ERR_MEMORY, "out of memory: a token has %zu bytes", raw);
 }
 
 an_status an_decoder_push(an_decoder *decoder, int32_t token, const char **text, size_t *length) {

@@ -42,10 +42,6 @@ void an_encoder_destroy(an_encoder **encoder) {
     *encoder = NULL;
 }
 
-const char *an_encoder_error(const an_encoder *encoder) {
-    return encoder ? encoder->error : an_last_error(NULL);
-}
-
 const int32_t *an_encoder_types(const an_encoder *encoder) {
     AN_NEED_OR(NULL, encoder);
     return encoder->types.ids;
@@ -198,19 +194,24 @@ static an_status run(an_encoder *e, an_bytes text, const an_encode_options *o) {
     return AN_OK;
 }
 
-an_status an_encoder_run(an_encoder *encoder, const char *text, size_t length, const an_encode_options *given,
-                         const int32_t **tokens, int64_t *count) {
+static an_status encode_given(an_encoder *e, an_bytes text, const an_encode_options *given) {
     an_encode_options options;
-    an_encoder *e = encoder;
-    AN_NEED_IN(NULL, encoder, text, tokens, count);
     e->error[0] = 0;
-    *tokens = NULL;
-    *count = 0;
     if (an_encode_options_read(NULL, &options, given))
         return AN_NOTE(an_encoder_note(e), AN_ERR_ARGUMENT, "%s", an_last_error(NULL));
-    if (length >= AN_MOST_TEXT || options.pair_length >= AN_MOST_TEXT)
+    if (text.length >= AN_MOST_TEXT || options.pair_length >= AN_MOST_TEXT)
         return AN_NOTE(an_encoder_note(e), AN_ERR_OVERFLOW, "a text has 2^31 bytes or more: encode it in parts");
-    AN_STEP_TRY(run(e, (an_bytes){text, length}, &options));
+    return run(e, text, &options);
+}
+
+an_status an_encoder_run(an_encoder *encoder, const char *text, size_t length, const an_encode_options *options,
+                         const int32_t **tokens, int64_t *count) {
+    an_encoder *e = encoder;
+    AN_NEED_IN(NULL, encoder, text, tokens, count);
+    *tokens = NULL;
+    *count = 0;
+    const an_status status = encode_given(e, (an_bytes){text, length}, options);
+    if (status != AN_OK) return AN_ERROR(NULL, status, "%s", e->error);
     *tokens = e->result.ids;
     *count = (int64_t)e->result.count;
     return AN_OK;

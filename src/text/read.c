@@ -85,12 +85,12 @@ typedef struct model_text {
 static bool read_vocabulary(an_text_reader *r) {
     an_json *j = &r->json;
     an_json_string token;
-    const int64_t most = j->length < MOST_IDS ? (int64_t)j->length : MOST_IDS - 1;
+    const int64_t maximum = j->length < MOST_IDS ? (int64_t)j->length : MOST_IDS - 1;
     if (!an_json_object(j)) return false;
     while (an_json_member(j, &token)) {
         int64_t id;
         if (!an_json_count(j, &id)) return false;
-        const an_status status = an_tokenizer_put(r->tokenizer, id, token.bytes, token.length, most);
+        const an_status status = an_tokenizer_put(r->tokenizer, id, token.bytes, token.length, maximum);
         if (status) return an_read_failed(r, status);
     }
     return !j->problem;
@@ -223,7 +223,7 @@ static bool read_file(an_text_reader *r, added_list *added, model_text *model) {
 }
 
 /* An added token is in the vocabulary under its id, or is put there. */
-static an_status put_added(an_tokenizer *t, const added_list *added, int64_t most) {
+static an_status put_added(an_tokenizer *t, const added_list *added, int64_t maximum) {
     an_context *ctx = t->ctx;
     for (size_t i = 0; i < added->count; i++) {
         const an_added_token *a = &added->tokens[i];
@@ -232,7 +232,7 @@ static an_status put_added(an_tokenizer *t, const added_list *added, int64_t mos
         if (there != AN_NO_TOKEN && there != a->id)
             return AN_ERROR(ctx, AN_ERR_DAMAGED, "the added token '%.40s' has the id %d, and in the vocabulary %d",
                             a->content.bytes, a->id, there);
-        AN_TRY_RETURN(an_tokenizer_put(t, a->id, a->content.bytes, a->content.length, most));
+        AN_TRY_RETURN(an_tokenizer_put(t, a->id, a->content.bytes, a->content.length, maximum));
         t->vocabulary.tokens[a->id].added = there == AN_NO_TOKEN;
     }
     return AN_OK;
@@ -264,10 +264,10 @@ static an_status assemble(an_tokenizer *t, const added_list *added, const model_
     enum { CHARACTERS = 100, MOST_CHARACTERS = 1000 };
     an_context *ctx = t->ctx;
     const uint64_t seed = an_text_hash(t->text, t->text_bytes, 0);
-    const int64_t most = t->text_bytes < MOST_IDS ? (int64_t)t->text_bytes : MOST_IDS - 1;
+    const int64_t maximum = t->text_bytes < MOST_IDS ? (int64_t)t->text_bytes : MOST_IDS - 1;
     AN_TRY_RETURN(an_index_make(ctx, &t->vocabulary.by_text, &t->vocabulary, false, seed));
     AN_TRY_RETURN(check_texts(t));
-    AN_TRY_RETURN(put_added(t, added, most));
+    AN_TRY_RETURN(put_added(t, added, maximum));
     AN_TRY_RETURN(an_tokenizer_index(t, seed));
     AN_TRY_RETURN(an_merges_make(ctx, &t->vocabulary.merges, model->count, seed));
     for (size_t i = 0; i < model->count; i++)

@@ -14,8 +14,8 @@ static an_character_kind kind_at(const scan *s, size_t at, size_t *end) {
     return an_character_kind_of(an_character_next(s->text, end));
 }
 
-static size_t run_of(const scan *s, an_character_kind kind, size_t at, size_t most) {
-    for (size_t end; most > 0 && at < s->length && kind_at(s, at, &end) == kind; at = end) most--;
+static size_t run_of(const scan *s, an_character_kind kind, size_t at, size_t maximum) {
+    for (size_t end; maximum > 0 && at < s->length && kind_at(s, at, &end) == kind; at = end) maximum--;
     return at;
 }
 

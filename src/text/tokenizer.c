@@ -88,10 +88,10 @@ void an_tokenizer_destroy(an_tokenizer **tokenizer) {
     an_release(ctx, (void **)tokenizer, 1, sizeof *t);
 }
 
-an_status an_tokenizer_put(an_tokenizer *t, int64_t id, const char *text, size_t length, int64_t most) {
+an_status an_tokenizer_put(an_tokenizer *t, int64_t id, const char *text, size_t length, int64_t maximum) {
     an_context *ctx = t->ctx;
     an_vocabulary *v = &t->vocabulary;
-    if (id < 0 || id > most)
+    if (id < 0 || id > maximum)
         return AN_ERROR(ctx, AN_ERR_DAMAGED, "the id %lld of a token is not possible in a file of this size",
                         (long long)id);
     AN_TRY_RETURN(an_grow(ctx, (void **)&v->tokens, &v->capacity, (size_t)id + 1, sizeof *v->tokens));

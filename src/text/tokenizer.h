@@ -53,7 +53,7 @@ bool an_byte_level_bytes(const char *text, size_t length, char *to, size_t *byte
 /* An empty tokenizer, which an_tokenizer_finish makes usable when its tokens, merges and steps are there. */
 an_status an_tokenizer_begin(an_tokenizer **tokenizer, an_context *ctx);
 /* Puts a token at its id. Ids are at most `most`. */
-an_status an_tokenizer_put(an_tokenizer *tokenizer, int64_t id, const char *text, size_t length, int64_t most);
+an_status an_tokenizer_put(an_tokenizer *tokenizer, int64_t id, const char *text, size_t length, int64_t maximum);
 /* After all tokens and steps: their bytes, and the index of texts. */
 an_status an_tokenizer_index(an_tokenizer *tokenizer, uint64_t seed);
 /* A merge of two texts; its rank is their number. What is not in the vocabulary is refused. */

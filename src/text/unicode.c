@@ -25,12 +25,12 @@ bool an_character_valid(const char *bytes, size_t left, size_t *length, bool *pa
     if (lead < 0xc2 || lead > 0xf4) return false;
     const size_t wanted = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : AN_UTF8_MOST;
     /* The second byte excludes what has a shorter form, surrogates, and what is beyond U+10FFFF. */
-    unsigned char least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    unsigned char most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    for (size_t i = 1; i < wanted; i++, least = 0x80, most = 0xbf) {
+    unsigned char minimum = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    unsigned char maximum = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    for (size_t i = 1; i < wanted; i++, minimum = 0x80, maximum = 0xbf) {
         *length = i;
         if (i == left) return *partial = true, false;
-        if (p[i] < least || p[i] > most) return false;
+        if (p[i] < minimum || p[i] > maximum) return false;
     }
     *length = wanted;
     return true;

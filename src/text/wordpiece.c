@@ -4,10 +4,10 @@
 
 #include "text/unicode.h"
 
-static bool is_too_long(const char *word, size_t length, int64_t most) {
+static bool is_too_long(const char *word, size_t length, int64_t maximum) {
     int64_t count = 0;
-    for (size_t at = 0; at < length && count <= most; count++) an_character_next(word, &at);
-    return count > most;
+    for (size_t at = 0; at < length && count <= maximum; count++) an_character_next(word, &at);
+    return count > maximum;
 }
 
 /* The longest token at *at, which is moved behind it; AN_NO_TOKEN: none. `key` begins with the prefix of continued

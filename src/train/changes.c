@@ -30,7 +30,7 @@ static uint64_t epoch_of(const an_trainer *t, int64_t step) {
 }
 
 static an_mix mix_of(const an_trainer *t, uint64_t epoch, int64_t sample) {
-    return an_mix_draw(t->samples.augment.options.mixup, (uint64_t)t->seed, epoch, sample, t->samples.batches.samples);
+    return an_mix_draw(t->samples.augment.options.mixup, t->seed, epoch, sample, t->samples.batches.samples);
 }
 
 void an_changes_partners(void *user, int64_t step, int64_t n, const int64_t *indices, int64_t *partners) {
@@ -48,7 +48,7 @@ static void change_images(const an_trainer *t, uint64_t epoch, int64_t n, const 
                           void *scratch) {
     const size_t bytes = an_augment_bytes(&t->samples.augment);
     for (int64_t i = 0; i < n; i++)
-        an_augment_image(&t->samples.augment, (uint64_t)t->seed, epoch, (uint64_t)indices[i],
+        an_augment_image(&t->samples.augment, t->seed, epoch, (uint64_t)indices[i],
                          (float *)(void *)((char *)images + (size_t)i * bytes), scratch);
 }
 

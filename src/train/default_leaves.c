@@ -147,7 +147,7 @@ static bool costs_little(int64_t bytes, int64_t state) {
  * memory. */
 static int64_t for_passes(const an_trainer *t, int64_t gradient, int64_t state) {
     const an_batches *b = &t->samples.batches;
-    const int64_t passes = b->chooses ? 1 : an_divide_up(b->global, b->most);
+    const int64_t passes = b->chooses ? 1 : an_divide_up(b->global, b->maximum);
     return costs_little((an_tree_nodes(passes) - 1) * gradient, state) ? an_larger(passes, for_ranks(t)) : for_ranks(t);
 }
 
@@ -174,7 +174,7 @@ static an_status note_ranks(an_trainer *t) {
 /* Gradient buffers for the micro-batches that the run asks for, beyond the first, with so many leaves. */
 static int64_t buffers_of(const an_trainer *t, int64_t leaves) {
     const an_batches *b = &t->samples.batches;
-    return b->chooses ? 0 : an_tree_nodes(an_smaller(leaves, an_divide_up(b->global, b->most))) - 1;
+    return b->chooses ? 0 : an_tree_nodes(an_smaller(leaves, an_divide_up(b->global, b->maximum))) - 1;
 }
 
 an_status an_default_leaves_settle(an_trainer *t, bool *changed) {
@@ -196,6 +196,7 @@ an_status an_default_leaves_settle(an_trainer *t, bool *changed) {
     while (!costs_little(buffers_of(t, leaves) * gradient, state)) leaves /= 2;
     if (leaves == t->samples.batches.leaves) return note_ranks(t);
     snprintf(text, sizeof text, "batch.micro %lld with %lld leaves would need %s of gradient buffers",
-             (long long)t->samples.batches.most, (long long)t->samples.batches.leaves, an_bytes_in_words(bytes).text);
+             (long long)t->samples.batches.maximum, (long long)t->samples.batches.leaves,
+             an_bytes_in_words(bytes).text);
     return take(t, an_larger(leaves, for_ranks(t)), changed, text);
 }

@@ -56,7 +56,7 @@ static an_status match(matching *m) {
     if (m->field_count > AN_MAX_FEEDS)
         return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "a sample of the data has more than %d fields", AN_MAX_FEEDS);
     for (int f = 0; f < m->field_count; f++) {
-        AN_TRY_RETURN(an_field_get(m->dataset, f, &field));
+        AN_TRY_RETURN(an_dataset_field(m->dataset, f, &field));
         for (int i = 0; i < m->input_count; i++)
             if (m->matches[i] < 0 && !taken[f] && !strcmp(field.name, name_of(m->inputs[i]))) {
                 m->matches[i] = f;
@@ -130,7 +130,7 @@ static an_status take_input(matching *m, int index) {
     an_feed_input *input = &feed->inputs[index];
     an_field field;
     an_field_init(&field, sizeof field);
-    AN_TRY_RETURN(an_field_get(m->dataset, m->matches[index], &field));
+    AN_TRY_RETURN(an_dataset_field(m->dataset, m->matches[index], &field));
     *input = (an_feed_input){.name = name_of(r), .field = m->matches[index], .dtype = r->dtype, .ndims = r->ndims};
     input->bytes = an_dtype_size(r->dtype);
     if (field.dtype != r->dtype || r->ndims != field.ndims + 1) return shape_mistake(m, r, &field);
@@ -174,10 +174,10 @@ an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_
     an_field field;
     an_field_init(&field, sizeof field);
     for (int64_t i = 0; i < an_program_input_count(program); i++) {
-        AN_TRY_RETURN(an_input_info_get(program, i, &info));
+        AN_TRY_RETURN(an_program_input(program, i, &info));
         for (int k = 0; k < feed->count && info.limit > 0; k++) {
             if (strcmp(feed->inputs[k].name, info.name) != 0) continue;
-            AN_TRY_RETURN(an_field_get(dataset, feed->inputs[k].field, &field));
+            AN_TRY_RETURN(an_dataset_field(dataset, feed->inputs[k].field, &field));
             AN_TRY_RETURN(an_dataset_set_limit(dataset, field.name, info.limit));
         }
     }

@@ -23,7 +23,7 @@ static an_status tell_scaling(const an_matching *m, an_trainer *t, const char *p
 }
 
 /* "run.yaml:3:5: model.from: ", or nothing */
-static const char *prefix_of(const an_init_options *o, char prefix[AN_MESSAGE_BYTES]) {
+static const char *prefix_of(const an_load_options *o, char prefix[AN_MESSAGE_BYTES]) {
     snprintf(prefix, AN_MESSAGE_BYTES, o->place ? "%s: " : "%s", o->place ? o->place : "");
     return prefix;
 }
@@ -37,11 +37,10 @@ static void find_facts(an_model_facts *facts, const an_trainer *trainer) {
     facts->facts[AN_FACT_CONTEXT].value = (double)an_trainer_tokens(trainer);
     facts->facts[AN_FACT_TIED].value = 0;
     for (int i = 0; i < an_groups_count(trainer->groups); i++)
-        if (an_group_info_get(trainer->groups, i, &group) == AN_OK && group.tied > 0)
-            facts->facts[AN_FACT_TIED].value = 1;
+        if (an_groups_get(trainer->groups, i, &group) == AN_OK && group.tied > 0) facts->facts[AN_FACT_TIED].value = 1;
 }
 
-static an_status open_model(an_matching *m, const an_trainer *trainer, const an_init_options *o, size_t taken) {
+static an_status open_model(an_matching *m, const an_trainer *trainer, const an_load_options *o, size_t taken) {
     an_context *ctx = m->ctx;
     AN_TRY_RETURN(an_matching_open(m, o->path, o->weights, o->rename_count, o->renames));
     if (!m->weights.is_folder) return AN_OK;
@@ -62,18 +61,18 @@ static an_status keep_base(an_trainer *t, const char *path) {
     return is_first ? an_plan_count_trainer(t->plan, strlen(t->adapted.path) + 1) : AN_OK;
 }
 
-an_status an_trainer_init(an_trainer *trainer, const an_init_options *options) {
+an_status an_trainer_load_weights(an_trainer *trainer, const an_load_options *options) {
     AN_GUARD;
     AN_NEED(trainer, options);
     an_status status;
-    an_init_options own;
-    const an_init_options *const o = &own;
+    an_load_options own;
+    const an_load_options *const o = &own;
     an_context *ctx = trainer->ctx;
     an_matching *m = NULL;
     char prefix[AN_MESSAGE_BYTES];
-    AN_TRY(an_init_options_read(ctx, &own, options));
+    AN_TRY(an_load_options_read(ctx, &own, options));
     AN_CHECK(ctx, o->path && o->rename_count >= 0 && (o->renames || !o->rename_count), AN_ERR_ARGUMENT,
-             "an_init_options has no path, or no renames");
+             "an_load_options has no path, or no renames");
     AN_CHECK(ctx, !trainer->planned && trainer->next == 0, AN_ERR_STATE,
              "initial weights can only be loaded before the first step");
     prefix_of(o, prefix);

@@ -136,7 +136,7 @@ static an_status rig_make(rig *r, const char *kernels, an_dtype precision) {
         options.symbol_count++;
     AN_TRY_RETURN(an_plan_create(&r->plan, ctx, r->graph, &options));
     AN_TRY_RETURN(an_params_create(&r->params, ctx, r->graph, NULL));
-    AN_TRY_RETURN(an_params_init(r->params, 1));
+    AN_TRY_RETURN(an_params_reset(r->params, 1));
     AN_TRY_RETURN(an_program_create(&r->program, r->plan, r->params));
     for (int i = 0; i < SYMBOLS && i < options.symbol_count; i++)
         AN_TRY_RETURN(an_program_bind(r->program, symbols[i], maxima[i]));
@@ -181,7 +181,7 @@ static an_status take_step(const rig *r, double *loss, double *norm) {
     update.rate = 1e-3;
     update.clip_norm = 1;
     for (int64_t i = 0; i < an_program_input_count(r->program); i++) {
-        AN_TRY_RETURN(an_input_info_get(r->program, i, &info));
+        AN_TRY_RETURN(an_program_input(r->program, i, &info));
         AN_TRY_RETURN(set_input(r, &info));
     }
     AN_TRY_RETURN(an_program_run(r->program, AN_FORM_TRAIN_FIRST));

@@ -94,14 +94,14 @@ static an_status find_largest(const an_trainer *t, int field, const char *name, 
     an_feature_info info;
     an_feature_info_init(&info, sizeof info);
     an_status status = an_features_create(&features, t->samples.data, field, 0, 0);
-    if (status == AN_OK) status = an_feature_info_get(features, 0, &info);
+    if (status == AN_OK) status = an_features_get(features, 0, &info);
     an_features_destroy(&features);
     AN_TRY_RETURN(status);
-    *largest = info.most;
-    if (info.least < 0)
+    *largest = info.maximum;
+    if (info.minimum < 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "'%s' has the weight %g; weights of samples cannot be below 0", name,
-                        info.least);
-    if (info.most == 0)
+                        info.minimum);
+    if (info.maximum == 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "every weight of a sample in '%s' is 0, so there is nothing to train on",
                         name);
     return AN_OK;
@@ -191,7 +191,7 @@ an_status an_loss_weights_count(an_trainer *t, const an_batch *samples, an_step_
     an_context *ctx = t->ctx;
     const an_feed_input *input = targets_of(t);
     const int64_t each = (int64_t)(input->bytes / an_dtype_size(input->dtype)); /* targets of a sample */
-    counts->most = 1;
+    counts->maximum = 1;
     for (int64_t i = 0; i < samples->part.n; i++) {
         AN_TRY_RETURN(check_class(t, samples->fields, i));
         if (samples->partners) AN_TRY_RETURN(check_class(t, samples->partner_fields, i));

@@ -12,18 +12,18 @@
 an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
     an_context *ctx = t->ctx;
     int64_t each; /* targets of one sample */
-    counts->most = 1;
+    counts->maximum = 1;
     for (int64_t i = 0; i < samples->part.n; i++) {
         AN_TRY_RETURN(an_feed_count(&t->samples.feed, t->program, samples->fields, i, 1, &each));
         counts->counted += each > 0;
-        if (each > counts->most) counts->most = each;
+        if (each > counts->maximum) counts->maximum = each;
     }
     return AN_OK;
 }
 
 an_status an_means_begin(an_trainer *t, const an_step_counts *counts) {
-    t->weighing.most_targets = counts->most;
-    return an_step_divide(t->stepper, counts->counted, (double)counts->most);
+    t->weighing.most_targets = counts->maximum;
+    return an_step_divide(t->stepper, counts->counted, (double)counts->maximum);
 }
 
 static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {

@@ -44,7 +44,7 @@ static void try_change(an_trainer *t, const trial *of, bool is_given, change *c)
     an_limits others = *of->limits; /* the other ranks change as much */
     char text[AN_LIMITS_TEXT];
     t->room.notes = NULL; /* what a try notes is not of the run */
-    t->samples.batches.most = c->micro;
+    t->samples.batches.maximum = c->micro;
     t->samples.batches.chooses = batches.chooses && !is_given;
     t->cut.chooses = is_given && of->options->batch->leaves == 0;
     t->room.recompute = c->recompute;
@@ -74,13 +74,13 @@ static void keep_best(change *best, const change *c) {
 }
 
 /* The largest micro-batch above `least` that fits with this recompute, by halves. */
-static change find_micro(an_trainer *t, const trial *of, an_recompute recompute, int64_t evaluation, int64_t least) {
+static change find_micro(an_trainer *t, const trial *of, an_recompute recompute, int64_t evaluation, int64_t minimum) {
     change c = {.micro = t->samples.batches.micro,
                 .evaluation = evaluation,
                 .saves_directly = t->saving.expected,
                 .recompute = recompute},
            best = {.fit = AN_LIMITS_EXCEEDED, .bytes = INT64_MAX};
-    for (; c.micro > least && best.fit != AN_LIMITS_FITS; c.micro /= 2) {
+    for (; c.micro > minimum && best.fit != AN_LIMITS_FITS; c.micro /= 2) {
         try_change(t, of, true, &c);
         keep_best(&best, &c);
     }
@@ -101,7 +101,7 @@ static int describe(const an_trainer *t, const change *c, char *text, size_t cap
 }
 
 /* Where no step fits: the evaluation may need most, and how it is cut is up to the config, as it is bits. */
-static void advise_evaluation(an_trainer *t, const trial *of, const change *least, char text[ADVICE]) {
+static void advise_evaluation(an_trainer *t, const trial *of, const change *minimum, char text[ADVICE]) {
     change c = {.fit = AN_LIMITS_EXCEEDED};
     for (int mode = (int)t->room.recompute; mode <= AN_RECOMPUTE_FULL && c.fit == AN_LIMITS_EXCEEDED; mode++)
         if (t->evaluator.data && t->evaluator.micro == 0) c = find_micro(t, of, (an_recompute)mode, 1, 0);
@@ -109,7 +109,7 @@ static void advise_evaluation(an_trainer *t, const trial *of, const change *leas
         snprintf(text, ADVICE,
                  "even batch.micro %lld with train.recompute full would need %s: use a smaller model or context, or a "
                  "machine with more memory",
-                 (long long)least->micro, an_bytes_in_words(least->bytes).text);
+                 (long long)minimum->micro, an_bytes_in_words(minimum->bytes).text);
         return;
     }
     const char *again = c.recompute == AN_RECOMPUTE_NONE ? "" : " and train.recompute ";
@@ -121,11 +121,11 @@ static void advise_evaluation(an_trainer *t, const trial *of, const change *leas
 /* Smaller micro-batches, and recompute with larger ones. */
 static void advise(an_trainer *t, const trial *of, char text[ADVICE]) {
     const change smaller = find_micro(t, of, t->room.recompute, 0, 0);
-    const int64_t least = smaller.fit == AN_LIMITS_FITS ? smaller.micro : 0;
+    const int64_t minimum = smaller.fit == AN_LIMITS_FITS ? smaller.micro : 0;
     change again = {.micro = smaller.micro, .bytes = smaller.bytes, .fit = AN_LIMITS_EXCEEDED};
     for (int mode = AN_RECOMPUTE_BLOCK; mode <= AN_RECOMPUTE_FULL && again.fit != AN_LIMITS_FITS; mode++)
         if (t->room.recompute != AN_RECOMPUTE_FULL && mode != (int)t->room.recompute)
-            again = find_micro(t, of, (an_recompute)mode, 0, least);
+            again = find_micro(t, of, (an_recompute)mode, 0, minimum);
     int length = 0;
     if (smaller.fit != AN_LIMITS_EXCEEDED && smaller.fit <= again.fit) length = describe(t, &smaller, text, ADVICE);
     if (again.fit != AN_LIMITS_EXCEEDED && again.fit <= smaller.fit) {
@@ -160,12 +160,12 @@ static bool next_change(const an_trainer *t, bool has_one_leaf, change *c) {
     }
     if (t->saving.expected && !c->saves_directly) {
         c->saves_directly = true;
-        if (b->chooses) c->micro = b->most;
+        if (b->chooses) c->micro = b->maximum;
         return true;
     }
     if (!t->room.chooses_recompute || c->recompute == AN_RECOMPUTE_FULL) return false;
     c->recompute = c->recompute == AN_RECOMPUTE_NONE ? AN_RECOMPUTE_BLOCK : AN_RECOMPUTE_FULL;
-    if (b->chooses) c->micro = b->most;
+    if (b->chooses) c->micro = b->maximum;
     return true;
 }
 
@@ -202,7 +202,7 @@ static an_status note_choice(an_trainer *t, int64_t bytes, const change *c) {
         snprintf(again, sizeof again, " and train.recompute %s", name_of(c->recompute));
     snprintf(note, sizeof note, "micro-batches of %lld samples%s were chosen: without that, the run would need %s\n",
              (long long)c->micro, again, an_bytes_in_words(bytes).text);
-    if (c->micro != t->samples.batches.most || *again) AN_TRY_RETURN(an_trainer_add_note(t, note));
+    if (c->micro != t->samples.batches.maximum || *again) AN_TRY_RETURN(an_trainer_add_note(t, note));
     if (!c->saves_directly) return AN_OK;
     snprintf(note, sizeof note,
              "checkpoints are written without a copy of the state, because there is no memory for one: training "
@@ -217,7 +217,7 @@ an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options
     const int64_t bytes = t->plan->memory.peak;
     const trial of = {options, &limits, bytes};
     change c = {
-        .micro = t->samples.batches.most, .recompute = t->room.recompute, .bytes = bytes, .fit = AN_LIMITS_FITS};
+        .micro = t->samples.batches.maximum, .recompute = t->room.recompute, .bytes = bytes, .fit = AN_LIMITS_FITS};
     const bool has_one_leaf = an_plan_one_leaf(t->plan) != NULL;
     if (!t->samples.batches.chooses && !t->room.chooses_recompute && !t->saving.expected) return AN_OK;
     if (an_context_uses_system_memory(ctx)) {
@@ -236,12 +236,12 @@ an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options
         keep_best(&best, &c);
     }
     /* If nothing fits, an_memory_room_check says what would. */
-    const bool changes = best.micro != t->samples.batches.most || best.recompute != t->room.recompute ||
+    const bool changes = best.micro != t->samples.batches.maximum || best.recompute != t->room.recompute ||
                          best.saves_directly != t->saving.directly;
     if (best.fit != AN_LIMITS_EXCEEDED && changes) {
         AN_TRY_RETURN(note_choice(t, bytes, &best));
         t->saving.directly = best.saves_directly;
-        t->samples.batches.most = best.micro;
+        t->samples.batches.maximum = best.micro;
         t->room.recompute = best.recompute;
     }
     t->division.choice = (an_sharding){0};

@@ -45,9 +45,9 @@ static void add_feature(feature_list *list, int64_t feature, const an_feature_in
  * is constant may have become so, if not even all whole numbers of its size are f32. */
 static bool is_coarse(an_dtype dtype, const an_feature_info *info) {
     static const double fewest = 8, step = 0x1p-23, all_whole = 0x1p24; /* a step to the next f32, as a share of it */
-    const double size = info->most > -info->least ? info->most : -info->least;
+    const double size = info->maximum > -info->minimum ? info->maximum : -info->minimum;
     if (dtype != AN_DTYPE_F32) return false;
-    return info->least < info->most ? info->deviation < fewest * step * size : size >= all_whole;
+    return info->minimum < info->maximum ? info->deviation < fewest * step * size : size >= all_whole;
 }
 
 static an_status compute(fitting *f, double *values) {
@@ -58,7 +58,7 @@ static an_status compute(fitting *f, double *values) {
         bool constant;
         an_feature_info info;
         an_feature_info_init(&info, sizeof info);
-        AN_TRY_RETURN(an_feature_info_get(f->statistics, i, &info));
+        AN_TRY_RETURN(an_features_get(f->statistics, i, &info));
         constant = an_normalization_choose(f->state->dtype, f->scaling, &info, numbers);
         if (constant) add_feature(&f->constant, i, &info);
         if (is_coarse(f->state->dtype, &info)) add_feature(&f->coarse, i, &info);

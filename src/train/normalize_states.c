@@ -64,12 +64,12 @@ static bool is_zero(an_dtype dtype, double scale) {
 bool an_normalization_choose(an_dtype dtype, an_scaling scaling, const an_feature_info *info,
                              double numbers[AN_NORMALIZE_STATES]) {
     const bool standard = scaling == AN_SCALING_STANDARD;
-    numbers[LEAST] = info->least;
-    numbers[MOST] = info->most;
-    numbers[MEAN] = standard ? info->mean : info->least;
-    numbers[SCALE] = standard ? info->deviation : info->most - info->least;
-    if (info->least < info->most && !is_zero(dtype, numbers[SCALE])) return false;
-    numbers[MEAN] = info->least;
+    numbers[LEAST] = info->minimum;
+    numbers[MOST] = info->maximum;
+    numbers[MEAN] = standard ? info->mean : info->minimum;
+    numbers[SCALE] = standard ? info->deviation : info->maximum - info->minimum;
+    if (info->minimum < info->maximum && !is_zero(dtype, numbers[SCALE])) return false;
+    numbers[MEAN] = info->minimum;
     numbers[SCALE] = 1;
     return true;
 }

@@ -152,7 +152,7 @@ static an_status describe(record *r, an_trainer *t) {
     write_number(r->values[MICRO], t->samples.batches.micro);
     write_number(r->values[EVALUATION_MICRO], t->evaluator.data ? an_evaluation_micro(t) : 0);
     write_number(r->values[LEAVES], t->samples.batches.leaves);
-    write_number(r->values[SEED], t->seed);
+    write_number(r->values[SEED], (int64_t)t->seed);
     write_number(r->values[STEPS], t->steps);
     snprintf(r->values[DETAILS], TEXT, "%u", t->evaluator.asked_details);
     if (t->division.shards) snprintf(r->values[PIECES], TEXT, "%016llx", (unsigned long long)hash_pieces(t));

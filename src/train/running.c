@@ -181,16 +181,17 @@ static an_feature_info take_in(const running_end *e, int64_t feature, const an_s
     const int64_t n = e->features;
     const double n_old = (double)steps, n_all = n_old + 1;
     const double mean = old[AN_NORMALIZE_MEAN * n + feature], scale = old[AN_NORMALIZE_SCALE * n + feature],
-                 least = old[AN_NORMALIZE_LEAST * n + feature], most = old[AN_NORMALIZE_MOST * n + feature];
-    an_feature_info info = {.mean = step->mean[feature], .least = step->least[feature], .most = step->most[feature]};
+                 minimum = old[AN_NORMALIZE_LEAST * n + feature], maximum = old[AN_NORMALIZE_MOST * n + feature];
+    an_feature_info info = {
+        .mean = step->mean[feature], .minimum = step->minimum[feature], .maximum = step->maximum[feature]};
     double variance = step->squares[feature] / (double)step->count;
     if (steps > 0) {
         const double distance = info.mean - mean;
-        variance += n_old * (least < most ? scale * scale : 0) + distance * distance * (n_old / n_all);
+        variance += n_old * (minimum < maximum ? scale * scale : 0) + distance * distance * (n_old / n_all);
         variance /= n_all;
         info.mean = mean + distance / n_all;
-        info.least = least < info.least ? least : info.least;
-        info.most = most > info.most ? most : info.most;
+        info.minimum = minimum < info.minimum ? minimum : info.minimum;
+        info.maximum = maximum > info.maximum ? maximum : info.maximum;
     }
     info.deviation = __builtin_sqrt(variance);
     return info;

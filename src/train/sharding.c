@@ -41,7 +41,7 @@ typedef struct {
 
 /* Owners add the gradients of whole leaves. Where a leaf is several micro-batches, each rank must add theirs first. */
 static bool has_parts(const an_batches *b) {
-    return an_divide_up(an_batches_largest(b), b->leaves) > b->most;
+    return an_divide_up(an_batches_largest(b), b->leaves) > b->maximum;
 }
 
 static an_status check_parts(const settling *s) {
@@ -53,7 +53,7 @@ static an_status check_parts(const settling *s) {
         "ranks.accumulate is off, so a micro-batch must have room for a leaf, but a leaf of this run has up to "
         "%lld samples and a micro-batch %lld: omit ranks.accumulate, or set batch.leaves to %lld or more, or "
         "batch.micro to %lld",
-        (long long)samples, (long long)b->most, (long long)an_divide_up(an_batches_largest(b), b->most),
+        (long long)samples, (long long)b->maximum, (long long)an_divide_up(an_batches_largest(b), b->maximum),
         (long long)samples);
 }
 
@@ -309,12 +309,12 @@ static bool is_room(const an_assessment *a) {
 
 /* Of those that fit nowhere with room to spare, the one that needs least; NONE if nothing is possible. */
 static an_shard find_least(const an_sharding *f) {
-    an_shard least = AN_SHARD_NONE;
+    an_shard minimum = AN_SHARD_NONE;
     for (int i = 0; i < STRATEGIES; i++) {
-        const an_assessment *a = &f->of[strategies[i]], *b = &f->of[least];
-        if (a->is_possible && (!b->is_possible || a->memory.peak < b->memory.peak)) least = strategies[i];
+        const an_assessment *a = &f->of[strategies[i]], *b = &f->of[minimum];
+        if (a->is_possible && (!b->is_possible || a->memory.peak < b->memory.peak)) minimum = strategies[i];
     }
-    return least;
+    return minimum;
 }
 
 static void choose(an_sharding *f) {
@@ -474,7 +474,7 @@ static an_status not_known(const an_trainer *t) {
         "the trainer has not looked at this strategy: with several ranks, AN_OPEN_PLAN looks at all of them");
 }
 
-an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_strategy *strategy) {
+an_status an_trainer_strategy(const an_trainer *trainer, an_shard shard, an_strategy *strategy) {
     AN_GUARD;
     AN_NEED(trainer, strategy);
     an_context *ctx = trainer->ctx;
@@ -499,7 +499,7 @@ an_status an_strategy_get(const an_trainer *trainer, an_shard shard, an_strategy
     return an_strategy_write(ctx, strategy, &own);
 }
 
-an_status an_strategy_memory_get(const an_trainer *trainer, an_shard shard, an_plan_memory *memory) {
+an_status an_trainer_strategy_memory(const an_trainer *trainer, an_shard shard, an_plan_memory *memory) {
     AN_GUARD;
     AN_NEED(trainer, memory);
     const an_assessment *a = find(trainer, shard);

@@ -1,6 +1,7 @@
 /* Checks whether data and a graph match, and creates datasets whose samples come from the program. */
 #include <string.h>
 
+#include "anneal/stream.h"
 #include "base/guard.h"
 #include "ops/source.h"
 #include "train/feed.h"

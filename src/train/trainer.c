@@ -162,8 +162,8 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
     params.average = options->ema_decay > 0;
     AN_TRY_RETURN(
         an_params_create_in(&t->params, ctx, t->graph, &params, t->division.shards ? &t->division.pieces : NULL));
-    const uint64_t seed = (uint64_t)options->seed;
-    AN_TRY_RETURN(options->loads_weights ? an_params_defer(t->params, seed) : an_params_init(t->params, seed));
+    AN_TRY_RETURN(options->loads_weights ? an_params_defer(t->params, options->seed)
+                                         : an_params_reset(t->params, options->seed));
     AN_TRY_RETURN(an_program_create(&t->program, t->plan, t->params));
     AN_TRY_RETURN(an_feed_set_limits(&t->samples.feed, t->program, t->samples.data));
     if (t->evaluator.data) AN_TRY_RETURN(an_feed_set_limits(&t->evaluator.feed, t->program, t->evaluator.data));
@@ -181,8 +181,8 @@ static an_status fill(an_trainer *t, const an_trainer_options *options) {
         AN_TRY_RETURN(an_details_create(t));
     }
     const an_loader_options loader = an_trainer_loader(t);
-    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->samples.numbers, (size_t)loader.most, sizeof *t->samples.numbers));
-    t->samples.number_count = loader.most;
+    AN_TRY_RETURN(an_alloc(ctx, (void **)&t->samples.numbers, (size_t)loader.maximum, sizeof *t->samples.numbers));
+    t->samples.number_count = loader.maximum;
     AN_TRY_RETURN(an_alloc(ctx, (void **)&t->cut.ends, (size_t)t->cut.together, sizeof *t->cut.ends));
     if (an_trainer_weighs(t))
         AN_TRY_RETURN(
@@ -202,7 +202,7 @@ static int64_t default_writers(const an_trainer *t, const an_trainer_options *o)
     an_ranks_info info;
     an_ranks_info_init(&info, sizeof info);
     const bool given = o->purpose == AN_OPEN_PLAN && o->ranks > 0;
-    if (given || an_ranks_info_get(t->ctx, &info) != AN_OK) info.hosts = o->hosts;
+    if (given || an_context_ranks_info(t->ctx, &info) != AN_OK) info.hosts = o->hosts;
     return an_route_writers(t->ranks, info.hosts > 0 ? info.hosts : 1);
 }
 
@@ -326,8 +326,4 @@ void an_trainer_destroy(an_trainer **trainer) {
     }
     an_release(ctx, (void **)&t->belongings.list, t->belongings.capacity, sizeof *t->belongings.list);
     an_release(ctx, (void **)trainer, 1, sizeof *t);
-}
-
-void an_trainer_close(an_trainer **trainer) {
-    an_trainer_destroy(trainer);
 }

@@ -120,7 +120,8 @@ struct an_trainer {
     int rank, ranks; /* of those that train this model together */
     an_graph *graph;
     an_dtype precision;
-    int64_t steps, next, seed;
+    int64_t steps, next;
+    uint64_t seed;
     bool planned;      /* only: there are no weights */
     bool broken;       /* part of a checkpoint was loaded, and the rest could not be */
     bool plain;        /* one that others are compared with: f32, nothing fused */

@@ -85,7 +85,7 @@ an_graph *an_trainer_graph(an_trainer *trainer) {
 int64_t an_trainer_tokens(const an_trainer *t) {
     an_field field;
     an_field_init(&field, sizeof field);
-    if (!t->samples.data || an_field_get(t->samples.data, 0, &field) != AN_OK) return 1;
+    if (!t->samples.data || an_dataset_field(t->samples.data, 0, &field) != AN_OK) return 1;
     return field.ndims == 1 && field.dtype == AN_DTYPE_I32 ? field.dims[0] : 1;
 }
 
@@ -117,8 +117,8 @@ an_status an_trainer_info_get(const an_trainer *trainer, an_trainer_info *info) 
     };
     if (!t->samples.streams) {
         own.epochs = an_batches_epochs(&t->samples.batches, t->steps);
-        own.least_micro = an_batches_least_micro(&t->samples.batches, t->steps);
-        an_batches_epoch_range(&t->samples.batches, t->steps, &own.least_epoch_steps, &own.most_epoch_steps);
+        own.min_micro = an_batches_least_micro(&t->samples.batches, t->steps);
+        an_batches_epoch_range(&t->samples.batches, t->steps, &own.min_epoch_steps, &own.max_epoch_steps);
     }
     return an_trainer_info_write(ctx, info, &own);
 }

@@ -21,8 +21,7 @@ static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
     if (step >= t->steps) return (an_batch_part){.n = -1};
     const an_step_batch batch = an_batches_at(&t->samples.batches, step);
     const an_batch_part part = an_leaves_part(&t->samples.batches, step, &t->cut.leaves);
-    const an_permutation order =
-        an_permutation_make((uint64_t)t->seed, (uint64_t)batch.epoch, t->samples.batches.samples);
+    const an_permutation order = an_permutation_make(t->seed, (uint64_t)batch.epoch, t->samples.batches.samples);
     for (an_leaf_samples l = {.index = -1}; an_leaf_set_next(&t->samples.batches, &t->cut.leaves, &part, &l);)
         for (int64_t i = 0; i < l.count; i++) indices[l.at + i] = an_permutation_at(&order, batch.begin + l.first + i);
     return part;
@@ -31,7 +30,7 @@ static an_batch_part step_indices(void *user, int64_t step, int64_t *indices) {
 an_loader_options an_trainer_loader(an_trainer *t) {
     return (an_loader_options){.dataset = t->samples.data,
                                .threads = t->samples.threads,
-                               .most = an_leaves_most(&t->samples.batches, &t->cut.leaves),
+                               .maximum = an_leaves_most(&t->samples.batches, &t->cut.leaves),
                                .indices = step_indices,
                                .partners = an_augment_mixes(&t->samples.augment) ? an_changes_partners : NULL,
                                .change = an_changes_are_on(t) ? an_changes_make : NULL,
@@ -59,7 +58,7 @@ static bool add_parts(an_trainer *t, size_t *bytes) {
             (an_loader_bytes(&evaluation, bytes) &&
              an_add_elements(bytes, (size_t)an_evaluation_most_batches(t), sizeof *t->evaluator.sums))) &&
            an_add_elements(bytes, t->evaluator.output_count, sizeof *t->evaluator.output_values) &&
-           an_details_bytes(t, bytes) && an_add_elements(bytes, (size_t)loader.most, sizeof *t->samples.numbers) &&
+           an_details_bytes(t, bytes) && an_add_elements(bytes, (size_t)loader.maximum, sizeof *t->samples.numbers) &&
            an_add_elements(bytes, (size_t)t->cut.together, sizeof *t->cut.ends) &&
            (!an_trainer_weighs(t) || an_add_elements(bytes, an_trainer_weight_count(t), sizeof *t->weighing.weights)) &&
            (t->samples.streams || an_loader_bytes(&loader, bytes));
@@ -222,21 +221,21 @@ static void settle_round(an_trainer *t) {
     an_params_pieces *p = &t->division.pieces;
     p->round_leaves = p->round_passes = 0;
     if (!an_shard_has_rounds(p->sharding)) return;
-    const int64_t most = most_together(t), samples = an_divide_up(an_batches_largest(b), b->leaves);
-    const int64_t passes = most / t->cut.together * (t->cut.together > 1 ? 1 : an_divide_up(samples, b->micro));
+    const int64_t maximum = most_together(t), samples = an_divide_up(an_batches_largest(b), b->leaves);
+    const int64_t passes = maximum / t->cut.together * (t->cut.together > 1 ? 1 : an_divide_up(samples, b->micro));
     const bool adds = t->division.accumulates && passes > 1;
-    p->round_leaves = adds ? most : t->cut.together;
+    p->round_leaves = adds ? maximum : t->cut.together;
     p->round_passes = adds ? passes : 0;
 }
 
-static an_status make_plan(an_trainer *t, const an_trainer_options *o, int64_t most) {
+static an_status make_plan(an_trainer *t, const an_trainer_options *o, int64_t maximum) {
     an_context *ctx = t->ctx;
     const char *symbols[AN_MAX_FEED_SYMBOLS + 1];
     int64_t maxima[AN_MAX_FEED_SYMBOLS + 1], evaluation_maxima[AN_MAX_FEED_SYMBOLS + 1];
     an_plan_options plan;
     an_plan_options_init(&plan, sizeof plan);
     symbols[0] = t->samples.feed.batch;
-    t->cut.together = an_batches_together(&t->samples.batches, most);
+    t->cut.together = an_batches_together(&t->samples.batches, maximum);
     settle_round(t);
     maxima[0] = t->samples.batches.micro;
     plan.run_leaves = t->cut.together;

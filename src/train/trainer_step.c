@@ -234,7 +234,7 @@ an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *sampl
     return metrics ? an_step_metrics_write(ctx, metrics, &own) : AN_OK;
 }
 
-an_status an_step_metrics_get(const an_trainer *trainer, an_step_metrics *metrics) {
+an_status an_trainer_step_metrics(const an_trainer *trainer, an_step_metrics *metrics) {
     AN_GUARD;
     AN_NEED(trainer, metrics);
     if (trainer->record.progress.last.step == 0)

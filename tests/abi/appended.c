@@ -135,7 +135,7 @@ int main(void) {
     REFUSED(an_params_options, an_params_create(&params, ctx, graph, &o));
     REFUSED(an_plan_options, an_plan_create(&plan, ctx, graph, &o));
     REFUSED(an_optimizer_options, an_optimizer_create(&optimizer, store, an_trainer_groups(trainer), &o));
-    REFUSED(an_init_options, an_trainer_init(trainer, &o));
+    REFUSED(an_load_options, an_trainer_load_weights(trainer, &o));
     REFUSED(an_run_options, an_trainer_run(trainer, &o, NULL));
     REFUSED(an_save_options, an_trainer_set_saving(trainer, &o));
     REFUSED(an_log_options, an_trainer_set_logging(trainer, &o));
@@ -154,7 +154,7 @@ int main(void) {
     an_step_metrics_init(&metrics, sizeof metrics);
     an_trainer_info info;
     an_trainer_info_init(&info, sizeof info);
-    if (an_trainer_run(trainer, &run, &outcome) != AN_OK || an_step_metrics_get(trainer, &metrics) != AN_OK ||
+    if (an_trainer_run(trainer, &run, &outcome) != AN_OK || an_trainer_step_metrics(trainer, &metrics) != AN_OK ||
         an_trainer_info_get(trainer, &info) != AN_OK || outcome.steps != 4 || metrics.step != 4 || info.steps != 4 ||
         outcome.appended || metrics.appended || info.appended || metrics.size != sizeof metrics) {
         printf("a run with larger structs: %s\n", an_last_error(ctx));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Programs of this release on a library of a later one, in which every public struct has one more member; and programs
-# of the later release on this library. include/ beside this file has the headers as programs of 0.2 were compiled with
-# them.
+# Programs of this release on a library of a later one, in which every public struct has one more member; and programs of
+# the later release on this library. From the first release on, the headers that its programs were compiled with stand
+# in for those of this tree.
 #   growth.sh BUILD
 set -euo pipefail
 build=$(realpath "$1")
@@ -34,7 +34,7 @@ for file in "$root"/examples/own-model/spirals.c "$root"/examples/mlp/sine.c "$r
     arguments=()
     [ "$name" = surrogate ] && arguments=("$root/examples/surrogate/surrogate.yaml")
     echo "== $name: 0.2 on the later library"
-    program "$name-later-library" "$here/include" "$work/later/build" "$file"
+    program "$name-later-library" "$root/include" "$work/later/build" "$file"
     run "$name-later-library" "${arguments[@]}"
     program "$name-both-later" later/include "$work/later/build" "$file"
     run "$name-both-later" "${arguments[@]}"
@@ -42,7 +42,7 @@ for file in "$root"/examples/own-model/spirals.c "$root"/examples/mlp/sine.c "$r
     echo "== $name: later, on this library"
     program "$name-later-program" later/include "$build" "$file"
     run "$name-later-program" "${arguments[@]}"
-    program "$name-both-now" "$here/include" "$build" "$file"
+    program "$name-both-now" "$root/include" "$build" "$file"
     run "$name-both-now" "${arguments[@]}"
     diff "$name-later-program.out" "$name-both-now.out"
 done

@@ -30,9 +30,9 @@ static an_isa machine(void) {
 
 static void test_the_variable_limits_every_context(void **state) {
     (void)state;
-    const an_isa most = machine();
+    const an_isa maximum = machine();
     for (an_isa limit = AN_ISA_BASE; limit <= AN_ISA_AMX; limit++) {
-        const an_isa highest = limit < most ? limit : most;
+        const an_isa highest = limit < maximum ? limit : maximum;
         an_isa isa;
         assert_int_equal(create(an_isa_name(limit), AN_ISA_AUTO, &isa), AN_OK);
         assert_int_equal(isa, highest);
@@ -48,13 +48,13 @@ static void test_the_variable_limits_every_context(void **state) {
 /* A refusal says whether the variable or the machine is the reason. */
 static void test_a_refusal_says_why(void **state) {
     (void)state;
-    const an_isa most = machine();
+    const an_isa maximum = machine();
     an_isa isa;
     assert_int_equal(create("base", AN_ISA_AVX2, &isa), AN_ERR_UNSUPPORTED);
     assert_string_equal(an_last_error(NULL),
                         "the environment variable ANNEAL_MAX_ISA limits instructions to base, so the instruction set "
                         "avx2 cannot be used: unset it, or choose base");
-    if (most == AN_ISA_AMX) skip();
+    if (maximum == AN_ISA_AMX) skip();
     assert_int_equal(create("amx", AN_ISA_AMX, &isa), AN_ERR_UNSUPPORTED);
     assert_non_null(strstr(an_last_error(NULL), "this machine does not support the instruction set amx; it supports "));
 }

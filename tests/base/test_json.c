@@ -31,7 +31,7 @@ static void test_values(void **state) {
     char *copy = copy_of(text, strlen(text));
     an_json j;
     an_json_string key, string;
-    int64_t count, least, zero;
+    int64_t count, minimum, zero;
     uint64_t large;
     double real;
     bool yes, no;
@@ -51,7 +51,7 @@ static void test_values(void **state) {
     }
     assert_false(an_json_element(&j));
     assert_true(an_json_member(&j, &key) && an_json_u64(&j, &large) && large == UINT64_MAX);
-    assert_true(an_json_member(&j, &key) && an_json_integer(&j, &least) && least == INT64_MIN);
+    assert_true(an_json_member(&j, &key) && an_json_integer(&j, &minimum) && minimum == INT64_MIN);
     assert_true(an_json_member(&j, &key) && an_json_integer(&j, &zero) && zero == 0);
     assert_true(an_json_member(&j, &key) && an_json_array(&j));
     static const double reals[] = {1, -0.0, 0.1, 1000, 0.001, -25, NAN};

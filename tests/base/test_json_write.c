@@ -167,7 +167,7 @@ static void test_utf8(void **state) {
 static void test_shown(void **state) {
     static const struct {
         const char *text, *shown, *left;
-        size_t most;
+        size_t maximum;
     } cases[] = {{"a\x1b[2Jb", "a?[2Jb", "", 15},
                  {"\x7f\xc2\x9b\xff", "???", "", 15},
                  {"a\u202eb\u2066c\u2028", "a?b?c?", "", 15},
@@ -176,7 +176,7 @@ static void test_shown(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char out[16];
-        assert_string_equal(an_utf8_show(out, cases[i].most, cases[i].text), cases[i].left);
+        assert_string_equal(an_utf8_show(out, cases[i].maximum, cases[i].text), cases[i].left);
         assert_string_equal(out, cases[i].shown);
     }
 }

@@ -55,7 +55,7 @@ typedef struct check_random {
 int64_t check_between(check_random *r, int64_t low, int64_t high); /* both included */
 /* The size of a dimension: 1, primes, odd tails, powers of two; up to most × enlarge, so `most` may bound the time that
  * a case takes, but never what is right: for that use check_between. A `most` below 1 counts as 1. */
-int64_t check_size(check_random *r, int64_t most);
+int64_t check_size(check_random *r, int64_t maximum);
 bool check_chance(check_random *r, int percent);
 
 /* Dense operands for oracles, row-major, in long double; NULL data for absent ones. */

@@ -15,8 +15,8 @@ static void make_src(check_random *r, check_input *input) {
     input->fill = CHECK_NORMAL;
     input->ndims = (int)check_between(r, 2, 5);
     for (int i = 0; i < input->ndims; i++) {
-        const int64_t most = input->ndims == 2 ? 80 : 12;
-        input->dims[i] = check_size(r, left < most ? left : most);
+        const int64_t maximum = input->ndims == 2 ? 80 : 12;
+        input->dims[i] = check_size(r, left < maximum ? left : maximum);
         left = left / input->dims[i] > 0 ? left / input->dims[i] : 1;
     }
     if (input->dims[1] < FEW) input->fill = CHECK_POSITIVE;

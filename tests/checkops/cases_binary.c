@@ -8,10 +8,10 @@ enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 2000, MOST_
 
 /* ---- shapes ---- */
 
-static void make_shape(check_random *r, int least, check_input *input) {
+static void make_shape(check_random *r, int minimum, check_input *input) {
     int64_t left = MOST_ELEMENTS;
     input->fill = CHECK_NORMAL;
-    input->ndims = (int)check_between(r, least, MOST_DIMS);
+    input->ndims = (int)check_between(r, minimum, MOST_DIMS);
     for (int i = 0; i < input->ndims; i++) {
         input->dims[i] = check_size(r, left);
         left /= input->dims[i];
@@ -131,15 +131,15 @@ static void select_diff_make(check_random *r, check_case *c) {
         c->inputs[i].low = -2;
         c->inputs[i].high = 3;
     }
-    ((an_select_diff_attributes *)c->attributes)->least = check_chance(r, 50);
+    ((an_select_diff_attributes *)c->attributes)->minimum = check_chance(r, 50);
 }
 
 static void select_diff_oracle(const check_case *c, const check_array *src, check_array *dst) {
-    bool least = ((const an_select_diff_attributes *)c->attributes)->least;
+    bool minimum = ((const an_select_diff_attributes *)c->attributes)->minimum;
     for (int64_t i = 0; i < dst[0].count; i++) {
         long double x = at(&src[1], &dst[0], i), y = at(&src[2], &dst[0], i), share = 0;
         if (x == y) share = 0.5L;
-        if (least ? x < y : x > y) share = 1;
+        if (minimum ? x < y : x > y) share = 1;
         dst[0].data[i] = share * src[0].data[i];
     }
 }

@@ -28,9 +28,9 @@ static shapes make_shapes(check_random *r, an_convolution_attributes *attributes
     for (int i = 0; i < 2; i++) {
         s.weights[2 + i] = check_between(r, 1, 5);
         int64_t window = (s.weights[2 + i] - 1) * attributes->dilation.values[i] + 1;
-        int64_t least = window - 2 * attributes->padding.values[i]; /* for the window to stand once */
-        s.src[2 + i] = (least < 1 ? 0 : least - 1) + check_size(r, 9);
-        s.dst[2 + i] = (s.src[2 + i] - least) / attributes->stride.values[i] + 1;
+        int64_t minimum = window - 2 * attributes->padding.values[i]; /* for the window to stand once */
+        s.src[2 + i] = (minimum < 1 ? 0 : minimum - 1) + check_size(r, 9);
+        s.dst[2 + i] = (s.src[2 + i] - minimum) / attributes->stride.values[i] + 1;
     }
     return s;
 }

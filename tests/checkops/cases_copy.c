@@ -5,9 +5,9 @@
 enum { LOW = 1 << AN_DTYPE_BF16 | 1 << AN_DTYPE_F16, MOST_ELEMENTS = 3000 };
 
 /* `least` to 4 dimensions with about `left` elements at most. */
-static void make_shape(check_random *r, int least, int64_t left, check_input *input) {
+static void make_shape(check_random *r, int minimum, int64_t left, check_input *input) {
     input->fill = CHECK_NORMAL;
-    input->ndims = (int)check_between(r, least, 4);
+    input->ndims = (int)check_between(r, minimum, 4);
     for (int i = 0; i < input->ndims; i++) {
         input->dims[i] = check_size(r, left < 60 ? left : 60);
         left /= input->dims[i];

@@ -161,19 +161,19 @@ static void product_cross_entropy_each_oracle(const check_case *c, const check_a
 
 const check_family check_fused[] = {
     {.op = "chain", .make = chain_make, .oracle = chain_oracle, .low_dtypes = LOW, .rows = 1 | 4, .no_grad_mode = true},
-    {.op = "product_chain",
+    {.op = "matmul_chain",
      .make = product_chain_make,
      .oracle = product_chain_oracle,
      .low_dtypes = LOW,
      .rows = 1 | 8,
      .no_grad_mode = true},
     /* in low precision it rounds the gradient of the logits, as the graph does */
-    {.op = "product_cross_entropy",
+    {.op = "matmul_cross_entropy",
      .make = product_cross_entropy_make,
      .oracle = product_cross_entropy_oracle,
      .rows = 1 | 4 | 16,
      .no_grad_mode = true},
-    {.op = "product_cross_entropy_each",
+    {.op = "matmul_cross_entropy_each",
      .make = product_cross_entropy_each_make,
      .oracle = product_cross_entropy_each_oracle,
      .rows = 1 | 4,

@@ -14,12 +14,12 @@ static void make_shapes(check_random *r, an_pool_attributes *a, int64_t *src, in
     for (int i = 0; i < 2; i++) {
         int64_t window = check_between(r, 1, 4), padding = check_between(r, 0, window / 2);
         int64_t stride = check_between(r, 1, 4); /* windows overlap, touch or leave gaps */
-        int64_t least = window - 2 * padding;
+        int64_t minimum = window - 2 * padding;
         a->window.values[i] = window;
         a->stride.values[i] = stride;
         a->padding.values[i] = padding;
-        src[2 + i] = (least < 1 ? 0 : least - 1) + check_size(r, 12);
-        dst[2 + i] = (src[2 + i] - least) / stride + 1;
+        src[2 + i] = (minimum < 1 ? 0 : minimum - 1) + check_size(r, 12);
+        dst[2 + i] = (src[2 + i] - minimum) / stride + 1;
     }
 }
 
@@ -85,12 +85,12 @@ static int64_t window_elements(const an_pool_attributes *a) {
 
 static int64_t first_maximum(const an_pool_attributes *a, const check_array *image, const check_array *pooled,
                              int64_t i) {
-    long double most = -INFINITY;
+    long double maximum = -INFINITY;
     int64_t at = -1;
     for (int64_t k = 0; k < window_elements(a); k++) {
         int64_t p = pixel(a, image, pooled, i, k);
-        if (p < 0 || image->data[p] <= most) continue;
-        most = image->data[p];
+        if (p < 0 || image->data[p] <= maximum) continue;
+        maximum = image->data[p];
         at = p;
     }
     return at;

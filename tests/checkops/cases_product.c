@@ -98,7 +98,7 @@ static void product_sum_oracle(const check_case *c, const check_array *src, chec
 }
 
 const check_family check_product[] = {
-    {.op = "product", .make = product_make, .oracle = product_oracle, .low_dtypes = LOW, .rows = 1 | 2},
-    {.op = "product_sum", .make = product_sum_make, .oracle = product_sum_oracle, .low_dtypes = LOW, .rows = 0x555},
+    {.op = "matmul", .make = product_make, .oracle = product_oracle, .low_dtypes = LOW, .rows = 1 | 2},
+    {.op = "matmul_sum", .make = product_sum_make, .oracle = product_sum_oracle, .low_dtypes = LOW, .rows = 0x555},
     {0},
 };

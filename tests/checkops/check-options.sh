@@ -30,9 +30,9 @@ ends_with 0 --mode=test --op=relu --dtype=f32 --case=3 --bits
 grep -qE '^bits relu portable f32 case 3 output 0: [0-9a-f]{16}$' output.txt || fail "--bits prints no hash"
 ends_with 0 --mode=list --isa=base
 ends_with 0 --mode=threads --op=relu --dtype=f32 --case=1000001
-ends_with 0 --mode=threads --model=mlp-32-128-128-8-b64 --op=product --dtype=f32 --work=0.1
+ends_with 0 --mode=threads --model=mlp-32-128-128-8-b64 --op=matmul --dtype=f32 --work=0.1
 grep -q ' checks, 0 failures' output.txt || fail "no node of a real model was checked"
-ends_with 0 --mode=rows --model=mlp-32-128-128-8-b64 --op=product --dtype=f64 --work=0.1
+ends_with 0 --mode=rows --model=mlp-32-128-128-8-b64 --op=matmul --dtype=f64 --work=0.1
 grep -q ' checks, 0 failures' output.txt || fail "no sample of a real model was checked"
 ends_with 0 --mode=perf --op=relu --dtype=f32
 grep -q GB/s output.txt || fail "--mode=perf prints no speed"

@@ -39,17 +39,17 @@ double check_normal(check_random *r) {
     return (sum - 2) * 1.7320508075688772; /* the sum has mean 2 and variance 4/12 */
 }
 
-int64_t check_size(check_random *r, int64_t most) {
+int64_t check_size(check_random *r, int64_t maximum) {
     static const int64_t primes[] = {2,  3,  5,  7,  11, 13, 17, 19, 23, 29,  31,  37,  41,  43,  47, 53,
                                      59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127};
     const int count = (int)(sizeof primes / sizeof primes[0]);
     int64_t kind = check_between(r, 0, 9), power = 2, size;
-    if (most < 1) most = 1;
+    if (maximum < 1) maximum = 1;
     if (r->enlarge > 1) { /* the more it grows, the fewer dimensions do */
-        most *= r->enlarge;
-        return kind < 1 + r->enlarge / 16 ? 1 : check_between(r, (most + 1) / 2, most);
+        maximum *= r->enlarge;
+        return kind < 1 + r->enlarge / 16 ? 1 : check_between(r, (maximum + 1) / 2, maximum);
     }
-    while (power * 2 <= most && check_chance(r, 70)) power *= 2;
+    while (power * 2 <= maximum && check_chance(r, 70)) power *= 2;
     switch (kind) {
     case 0:
     case 1: size = 1; break;
@@ -59,7 +59,7 @@ int64_t check_size(check_random *r, int64_t most) {
     case 5: size = power; break;
     case 6: size = power - 1; break;
     case 7: size = power + 1; break;
-    default: size = check_between(r, 1, most); break;
+    default: size = check_between(r, 1, maximum); break;
     }
-    return size <= most ? size : check_between(r, 1, most);
+    return size <= maximum ? size : check_between(r, 1, maximum);
 }

@@ -171,12 +171,12 @@ void check_run_place(check_run *run, check_layout layout, bool mixed) {
 }
 
 int64_t check_run_elements(const check_run *run) {
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int i = 0; i < run->src_count; i++)
-        if (run->src[i].array.count > most) most = run->src[i].array.count;
+        if (run->src[i].array.count > maximum) maximum = run->src[i].array.count;
     for (int i = 0; i < run->dst_count; i++)
-        if (run->dst[i].array.count > most) most = run->dst[i].array.count;
-    return most;
+        if (run->dst[i].array.count > maximum) maximum = run->dst[i].array.count;
+    return maximum;
 }
 
 an_cost check_run_cost(const check_run *run) {
@@ -191,7 +191,7 @@ an_cost check_run_cost(const check_run *run) {
     return cost;
 }
 
-int check_find_large(const check_options *options, const check_family *family, int64_t least, int64_t most,
+int check_find_large(const check_options *options, const check_family *family, int64_t minimum, int64_t maximum,
                      double flops, int wanted, int64_t *numbers) {
     check_run *run = check_allocate(1, sizeof *run);
     int64_t *sizes = check_allocate((size_t)wanted + 1, sizeof *sizes); /* in descending order, as are their numbers */
@@ -201,10 +201,10 @@ int check_find_large(const check_options *options, const check_family *family, i
         bool fits = check_run_create(run, options, family, AN_DTYPE_F32, n, CHECK_SHAPES_ONLY, &why);
         int64_t size = fits ? check_run_elements(run) : 0;
         double work = fits ? check_run_cost(run).flops : 0;
-        fits = fits && size <= most && work <= flops;
+        fits = fits && size <= maximum && work <= flops;
         if (fits && work > FLOPS * (double)size) size = (int64_t)(work / FLOPS);
         check_run_destroy(run);
-        if (size > least) size = least; /* enough is enough: the first of these stay */
+        if (size > minimum) size = minimum; /* enough is enough: the first of these stay */
         int at = count;
         while (at > 0 && sizes[at - 1] < size) at--;
         if (!fits || at == wanted) continue;

@@ -124,8 +124,8 @@ static void test_dtype(const check_options *options, const check_family *family,
     }
     for (int i = 0; kernels[i].name; i++) {
         if (tallies[i].checked) applied[i] = true;
-        int64_t least = shapes < ENOUGH ? shapes : ENOUGH;
-        if (tallies[i].checked && tallies[i].checked < least && !tallies[i].failures)
+        int64_t minimum = shapes < ENOUGH ? shapes : ENOUGH;
+        if (tallies[i].checked && tallies[i].checked < minimum && !tallies[i].failures)
             check_fail_plain("%s %s %s: applies to only %lld of %lld random cases", op->name, kernels[i].name,
                              an_dtype_name(dtype), (long long)tallies[i].checked, (long long)shapes * DRAWS);
     }

@@ -46,15 +46,16 @@ static long double denormal(an_dtype dtype, check_random *r) {
 
 static void fill_inputs(check_run *run, int stream, unsigned flags) {
     check_random r = check_random_of(run->options->seed, run->family->op, run->number, stream);
-    int64_t most = 80; /* of the elements, to which the range of APART is adapted: 80 steps of 0.05 */
+    int64_t maximum = 80; /* of the elements, to which the range of APART is adapted: 80 steps of 0.05 */
     for (int i = 0; i < run->src_count; i++)
-        if (run->c.inputs[i].fill == CHECK_APART && run->src[i].array.count > most) most = run->src[i].array.count;
+        if (run->c.inputs[i].fill == CHECK_APART && run->src[i].array.count > maximum)
+            maximum = run->src[i].array.count;
     for (int i = 0; i < run->src_count; i++) {
         check_operand *src = &run->src[i];
         const check_input *input = &run->c.inputs[i];
         bool is_random = an_dtype_is_float(src->tensor.dtype) && input->fill != CHECK_NUMBER;
         if (input->fill == CHECK_APART)
-            fill_apart(&src->array, i, run->src_count, 4.0 / (double)most, &r);
+            fill_apart(&src->array, i, run->src_count, 4.0 / (double)maximum, &r);
         else
             for (int64_t k = 0; k < src->array.count; k++) src->array.data[k] = fill_one(input, k, &r);
         for (int64_t k = 0; k < src->array.count; k++) {

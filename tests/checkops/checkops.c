@@ -154,11 +154,11 @@ static void run(const check_options *options, mode_function *function) {
 
 /* ---- options ---- */
 
-static bool parse_number(const char *text, uint64_t most, uint64_t *number) {
+static bool parse_number(const char *text, uint64_t maximum, uint64_t *number) {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || value > most) return false;
+    if (*text < '0' || *text > '9' || *end || errno || value > maximum) return false;
     *number = value;
     return true;
 }

@@ -133,7 +133,7 @@ an_cost check_run_cost(const check_run *run);
 /* Puts the numbers of up to `wanted` enlarged cases into `numbers`: the first whose largest tensor has `least` elements
  * (or that have as much work), else those that come nearest; none with more than `most` elements or more than `flops`
  * of work. Returns how many there are. */
-int check_find_large(const check_options *options, const check_family *family, int64_t least, int64_t most,
+int check_find_large(const check_options *options, const check_family *family, int64_t minimum, int64_t maximum,
                      double flops, int wanted, int64_t *numbers);
 int64_t check_run_elements(const check_run *run); /* of the largest operand */
 

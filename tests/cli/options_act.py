@@ -181,7 +181,7 @@ def save_by_name(library, config):
             sys.exit(anneal.an_last_error(context).decode())
 
     do(anneal.an_context_create(ctypes.byref(context), None))
-    do(anneal.an_trainer_open(ctypes.byref(trainer), context, config.encode()))
+    do(anneal.an_trainer_open(ctypes.byref(trainer), context, config.encode(), None))
     for step in (10, 20, 30):
         do(anneal.an_trainer_save(trainer, ctypes.c_int64(step)))
     anneal.an_trainer_destroy(ctypes.byref(trainer))

@@ -107,12 +107,12 @@ symbol batch
 %0 = input(name="x") : f32[batch,2]
 %1 = input(name="targets") : f32[batch,1]
 %2 = param(name="in.weight", initializer=2, scale=0.7) : f32[4,2]
-%3 = product(%0, %2, transpose_b=true) : f32[batch,4]
+%3 = matmul(%0, %2, transpose_b=true) : f32[batch,4]
 %4 = param(name="in.shift", initializer=2, scale=0.7) : f32[4]
 %5 = bias(%3, %4, axis=1) : f32[batch,4]
 %6 = relu(%5) : f32[batch,4]
 %7 = param(name="out.weight", initializer=2, scale=0.5) : f32[1,4]
-%8 = product(%6, %7, transpose_b=true) : f32[batch,1]
+%8 = matmul(%6, %7, transpose_b=true) : f32[batch,1]
 output(%8, name="y")
 %9 = squared_error(%8, %1) : f32[]
 loss %9 targets %1

@@ -71,7 +71,7 @@ says '</svg>'
 run 0 plan "$graph" --batch 64 --svg
 says 'own-graph.ang: memory of a training step'
 run 0 plan "$graph" --batch 64 --policy
-says 'product                   low '
+says 'matmul                    low '
 run 0 plan "$graph" --batch 64 --dump=autodiff
 says 'ang 1 dump'
 says 'tanh_diff'
@@ -88,7 +88,7 @@ for words in 'own-graph.ang, training: batch 8;' 'passes: 3' '  best ' '  median
     says "$words"
 done
 run 0 bench "$graph" --batch 8 --passes 3 --threads 1 --isa base --profile trace.json
-for words in '1 thread, base' 'the roof, measured just now: f32 ' 'of roof' 'product ' 'between nodes' 'pass  '; do
+for words in '1 thread, base' 'the roof, measured just now: f32 ' 'of roof' 'matmul ' 'between nodes' 'pass  '; do
     says "$words"
 done
 instructions=$(sed -n 's/^pass  *\([0-9]*\) .*/\1/p' out)

@@ -23,14 +23,14 @@ static void test_pieces(an_comm *comm) {
         if (comm->rank == 0) OK(ctx, an_comm_receive_all(ctx, part, in, counts[i], 1, 3, "pieces"));
         if (comm->rank == 0) CHECK(is_filled(in, counts[i], 1, (int)i));
     }
-    FAILS(ctx, an_comm_send(ctx, part, out, AN_COMM_MOST_BYTES + 1, 0, 3, &(an_comm_request){0}), AN_ERR_ARGUMENT,
+    FAILS(ctx, an_comm_send(ctx, part, out, AN_COMM_MAX_BYTES + 1, 0, 3, &(an_comm_request){0}), AN_ERR_ARGUMENT,
           "bytes");
     end_context(&ctx, &part);
 }
 
 /* More than one message can carry, between ranks 0 and 1. */
 static void test_huge(an_comm *comm) {
-    const size_t count = AN_COMM_MOST_BYTES + ((size_t)100 << 20);
+    const size_t count = AN_COMM_MAX_BYTES + ((size_t)100 << 20);
     an_comm *part;
     an_context *ctx = context_on(comm, &part, NULL);
     unsigned char *bytes = comm->rank < 2 ? malloc(count) : NULL;
@@ -160,9 +160,9 @@ static an_status wait_for_last(an_context *ctx, an_comm *part, wait_kind kind, v
     case TAKES_TURNS:
         while (status == AN_OK) status = an_comm_turn_take(ctx, &turn, "nothing");
         return status;
-    case MEETS: return an_barrier(ctx);
-    case REDUCES: return an_all_reduce(ctx, room, 1000, AN_DTYPE_F32, AN_REDUCE_SUM);
-    case GATHERS: return an_gather_ranks(ctx, room, (char *)room + 100, 1, AN_DTYPE_I32, 0);
+    case MEETS: return an_ranks_barrier(ctx);
+    case REDUCES: return an_ranks_all_reduce(ctx, room, 1000, AN_DTYPE_F32, AN_REDUCE_SUM);
+    case GATHERS: return an_ranks_gather(ctx, room, (char *)room + 100, 1, AN_DTYPE_I32, 0);
     case WAITS: break;
     }
     return AN_OK;
@@ -188,7 +188,7 @@ static void test_abort(an_comm *comm) {
         an_comm_request request;
         FAILS(ctx, an_comm_send(ctx, part, room, 1, 0, 3, &request), AN_ERR_KERNEL, "planted");
         CHECK(!an_comm_is_pending(&request));
-        FAILS(ctx, an_barrier(ctx), AN_ERR_KERNEL, "planted");
+        FAILS(ctx, an_ranks_barrier(ctx), AN_ERR_KERNEL, "planted");
         end_context(&ctx, &part);
     }
     free(room);
@@ -200,7 +200,7 @@ static void test_abort_together(an_comm *comm) {
     an_context *ctx = context_on(comm, &part, NULL);
     meet(comm);
     an_comm_abort(ctx, AN_ERR_MEMORY, "mine");
-    FAILS(ctx, an_barrier(ctx), AN_ERR_MEMORY, "mine");
+    FAILS(ctx, an_ranks_barrier(ctx), AN_ERR_MEMORY, "mine");
     end_context(&ctx, &part);
 }
 
@@ -240,7 +240,7 @@ static void test_faults(an_comm *comm) {
         OK(NULL, an_context_create(&ctx, &options));
         meet(comm); /* no rank is still at the start */
         if (comm->rank == 1) faulty.fail_at[call] = faulty.calls[call] + 4;
-        for (int i = 0; status == AN_OK && i < 1000; i++) status = an_barrier(ctx);
+        for (int i = 0; status == AN_OK && i < 1000; i++) status = an_ranks_barrier(ctx);
         CHECK(status == AN_ERR_COMMUNICATION && strstr(an_last_error(ctx), "planted failure"));
         CHECK(comm->rank == 1 || strstr(an_last_error(ctx), "rank 1: "));
         an_context_destroy(&ctx);
@@ -379,7 +379,7 @@ static void test_leaks(an_comm *comm) {
     OK(NULL, an_context_create(&ctx, &options));
     const size_t bytes = an_context_bytes(ctx);
     CHECK(bytes == held);
-    OK(ctx, an_all_reduce(ctx, numbers, 100, AN_DTYPE_F32, AN_REDUCE_SUM));
+    OK(ctx, an_ranks_all_reduce(ctx, numbers, 100, AN_DTYPE_F32, AN_REDUCE_SUM));
     CHECK(an_context_bytes(ctx) == bytes);
     an_context_destroy(&ctx);
     CHECK(held == 0);

@@ -48,7 +48,7 @@ static void test_order(an_comm *comm) {
 
 /* Rank 0 hears from everyone, in any order. */
 static void test_any(an_comm *comm) {
-    enum { TAG = AN_COMM_MOST_TAG };
+    enum { TAG = AN_COMM_MAX_TAG };
     int seen = 0, sum = 0, value = comm->rank + 1;
     an_comm_request request;
     DONE(comm, comm->send(comm, &value, sizeof value, 0, TAG, &request));

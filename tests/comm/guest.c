@@ -180,11 +180,11 @@ static void train(int half, const char *folder, char hash[AN_HASH_TEXT]) {
     options.set_count = 1;
     opening.fresh = true;
     INSIDE(an_config_read(&config, ctx, &options));
-    INSIDE(an_trainer_open_with(&trainer, ctx, config, &opening));
+    INSIDE(an_trainer_open_config(&trainer, ctx, config, &opening));
     INSIDE(an_trainer_run(trainer, NULL, NULL));
     INSIDE(an_trainer_state_hash(trainer, hash));
     seen.is_inside = true;
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     seen.is_inside = false;
 }
@@ -194,7 +194,7 @@ static void train_alone(int half, char hash[AN_HASH_TEXT]) {
     const int calls = seen.calls;
     write_data(half);
     begin(MPI_COMM_NULL);
-    CHECK(an_ranks(ctx) == 1);
+    CHECK(an_context_ranks(ctx) == 1);
     train(half, "alone", hash);
     end();
     CHECK(seen.calls == calls);
@@ -224,11 +224,11 @@ static void complete(host_message *m, int mine, int peers, int tag) {
 static void compute(int mine, int peers) {
     host_message message;
     begin(seen.half);
-    CHECK(an_rank(ctx) == mine && an_ranks(ctx) == peers && seen.duplications == 1);
+    CHECK(an_context_rank(ctx) == mine && an_context_ranks(ctx) == peers && seen.duplications == 1);
     for (int round = 0; round < ROUNDS; round++) {
         int64_t sum = mine + 1;
         post(&message, mine, peers, round % TAGS + 1);
-        INSIDE(an_all_reduce(ctx, &sum, 1, AN_DTYPE_I64, AN_REDUCE_SUM));
+        INSIDE(an_ranks_all_reduce(ctx, &sum, 1, AN_DTYPE_I64, AN_REDUCE_SUM));
         CHECK(sum == (int64_t)peers * (peers + 1) / 2);
         complete(&message, mine, peers, round % TAGS + 1);
     }
@@ -277,7 +277,7 @@ int main(int count, char **arguments) {
 
     /* One process alone, and a communicator that is none. */
     INSIDE(an_context_create_mpi(&ctx, MPI_COMM_SELF, NULL));
-    CHECK(an_ranks(ctx) == 1);
+    CHECK(an_context_ranks(ctx) == 1);
     an_context_destroy(&ctx);
     CHECK(an_context_create_mpi(&ctx, MPI_COMM_NULL, NULL) == AN_ERR_ARGUMENT && !ctx);
     CHECK(strstr(an_last_error(NULL), "MPI_COMM_NULL"));

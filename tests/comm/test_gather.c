@@ -112,12 +112,12 @@ static void pieces_are_a_partition(void **state) {
                 }
         }
     /* rank · pages has more than 64 bits */
-    const an_page_range most = {0, INT64_MAX};
+    const an_page_range maximum = {0, INT64_MAX};
     const int ranks = INT32_MAX;
-    assert_int_equal(an_piece(&most, 0, ranks - 1, ranks).end, INT64_MAX);
-    assert_int_equal(an_piece(&most, 0, ranks - 1, ranks).begin, an_piece(&most, 0, ranks - 2, ranks).end);
-    assert_true(an_piece(&most, 0, ranks - 1, ranks).begin > INT64_MAX - 2 * (INT64_MAX / ranks));
-    assert_int_equal(an_piece(&most, INT32_MAX - 1, ranks - 2, ranks).end, INT64_MAX); /* the rank before its turn */
+    assert_int_equal(an_piece(&maximum, 0, ranks - 1, ranks).end, INT64_MAX);
+    assert_int_equal(an_piece(&maximum, 0, ranks - 1, ranks).begin, an_piece(&maximum, 0, ranks - 2, ranks).end);
+    assert_true(an_piece(&maximum, 0, ranks - 1, ranks).begin > INT64_MAX - 2 * (INT64_MAX / ranks));
+    assert_int_equal(an_piece(&maximum, INT32_MAX - 1, ranks - 2, ranks).end, INT64_MAX); /* the rank before its turn */
 }
 
 static void every_rank_has_all(void **state) {
@@ -321,7 +321,7 @@ static void wrong_options_are_refused(void **state) {
     o.in_flight = AN_GATHER_MOST_IN_FLIGHT + 1;
     FAILS(ctx, an_gathering_create(&g, ctx, t.comm, &o), AN_ERR_ARGUMENT, "65 units in flight");
     o = t.options;
-    o.message_bytes = AN_COMM_MOST_BYTES + 1;
+    o.message_bytes = AN_COMM_MAX_BYTES + 1;
     FAILS(ctx, an_gathering_create(&g, ctx, t.comm, &o), AN_ERR_ARGUMENT, "messages have");
     o = t.options;
     o.page_bytes[1] = 0;

@@ -376,7 +376,7 @@ static void wrong_options_are_refused(void **state) {
     o.in_flight = AN_MOST_IN_FLIGHT + 1;
     refuse(&one, &o, AN_ERR_ARGUMENT, "65 buckets in flight");
     o = one.test.options;
-    o.bucket_bytes = AN_COMM_MOST_BYTES + 1;
+    o.bucket_bytes = AN_COMM_MAX_BYTES + 1;
     refuse(&one, &o, AN_ERR_ARGUMENT, "buckets have");
     o = one.test.options;
     o.leaves.begin = 3;

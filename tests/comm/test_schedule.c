@@ -294,7 +294,7 @@ static void borders_are_complete(void **state) {
         for (int64_t leaves = ranks; leaves <= MOST_LEAVES; leaves++)
             for (int kind = 0; kind < AN_BORDER_KINDS; kind++) {
                 const an_borders borders = {(an_border_kind)kind, ranks, leaves};
-                int64_t at = 0, most = 0, fewest = leaves;
+                int64_t at = 0, maximum = 0, fewest = leaves;
                 for (int rank = 0; rank < ranks; rank++) {
                     an_tree_node nodes[AN_FOREST_MOST];
                     const an_leaf_range range = an_borders_range(&borders, rank);
@@ -302,16 +302,16 @@ static void borders_are_complete(void **state) {
                     assert_int_equal(range.begin, at);
                     assert_true(count > 0);
                     at = range.end;
-                    most = count > most ? count : most;
+                    maximum = count > maximum ? count : maximum;
                     fewest = count < fewest ? count : fewest;
                     if (kind == AN_BORDERS_SUBTREE) assert_int_equal(an_forest_nodes(&range, nodes), 1);
                 }
                 assert_int_equal(at, leaves);
-                assert_int_equal(an_borders_cost(&borders).most_leaves, most);
-                if (kind == AN_BORDERS_EVEN) assert_true(most - fewest <= 1);
+                assert_int_equal(an_borders_cost(&borders).most_leaves, maximum);
+                if (kind == AN_BORDERS_EVEN) assert_true(maximum - fewest <= 1);
                 /* no subtrees are smaller: with fewer leaves each, there are more nodes than ranks */
-                if (kind == AN_BORDERS_SUBTREE && most > 1)
-                    assert_true((leaves + most / 2 - 1) / (most / 2) > ranks || most % 2);
+                if (kind == AN_BORDERS_SUBTREE && maximum > 1)
+                    assert_true((leaves + maximum / 2 - 1) / (maximum / 2) > ranks || maximum % 2);
             }
 }
 

@@ -25,7 +25,7 @@ static bool same(const char *a, const char *b) {
 /* Options that kinds have in common differ in their members alone. */
 static void compare(const char *kind, const an_option *a, const an_option *b) {
     const bool is_same = same(a->path, b->path) && a->kind == b->kind && same(a->default_value, b->default_value) &&
-                         same(a->words, b->words) && a->least == b->least && a->most == b->most &&
+                         same(a->words, b->words) && a->minimum == b->minimum && a->maximum == b->maximum &&
                          same(a->units, b->units) && a->change == b->change && same(a->why, b->why) &&
                          same(a->help, b->help);
     if (!is_same) fail_msg("%s of %s has the place of another option, and is not the same", b->path, kind);

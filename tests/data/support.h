@@ -46,7 +46,7 @@ typedef struct samples {
 static inline size_t field_bytes(const an_dataset *d, int f) {
     an_field field;
     an_field_init(&field, sizeof field);
-    assert_int_equal(an_field_get(d, f, &field), AN_OK);
+    assert_int_equal(an_dataset_field(d, f, &field), AN_OK);
     size_t bytes = an_dtype_size(field.dtype);
     for (int i = 0; i < field.ndims; i++) bytes *= (size_t)field.dims[i];
     return bytes;

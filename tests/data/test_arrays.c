@@ -25,13 +25,13 @@ static void test_dense(void **state) {
     OK(ctx, an_dataset_create_arrays(&d, ctx, &source));
     assert_int_equal(an_dataset_count(d), 5);
     assert_int_equal(an_dataset_field_count(d), 2);
-    OK(ctx, an_field_get(d, 0, &field));
+    OK(ctx, an_dataset_field(d, 0, &field));
     assert_string_equal(field.name, "inputs");
     assert_int_equal(field.dtype, AN_DTYPE_F32);
     assert_int_equal(field.ndims, 1);
     assert_int_equal(field.dims[0], 3);
     assert_false(field.target);
-    OK(ctx, an_field_get(d, 1, &field));
+    OK(ctx, an_dataset_field(d, 1, &field));
     assert_string_equal(field.name, "targets");
     assert_int_equal(field.ndims, 0);
     assert_true(field.target);
@@ -135,7 +135,7 @@ static void test_limits(void **state) {
     OK(ctx, an_dataset_set_limit(d, "inputs", 10));
     OK(ctx, an_dataset_read(d, 1, (int64_t[]){0}, fields));
     FAILS(ctx, an_dataset_read(d, 1, (int64_t[]){2}, fields), AN_ERR_PARSE, "-1 in field");
-    OK(ctx, an_field_get(d, 0, &field));
+    OK(ctx, an_dataset_field(d, 0, &field));
     assert_int_equal(field.limit, 10);
     OK(ctx, an_dataset_set_limit(d, "targets", 2));
     OK(ctx, an_dataset_read(d, 1, (int64_t[]){1}, fields)); /* what losses ignore */

@@ -88,7 +88,7 @@ static double pixel(int c, int y, int x) {
 
 /* By the angle that is drawn, computed in f64. */
 static void test_rotate(void **state) {
-    double least = 0, most = 0;
+    double minimum = 0, maximum = 0;
     (void)state;
     begin((an_augment_options){.rotate = 40});
     for (uint64_t s = 0; s < 200; s++) {
@@ -96,8 +96,8 @@ static void test_rotate(void **state) {
             an_random_uniform_f32((an_philox_key){.seed = 7, .step = 1, .sample = s, .site = 0x6175676d656e7473}, 5);
         const double angle = (2 * (double)u - 1) * 40 * 3.14159265358979323846 / 180, sine = sin(angle),
                      cosine = cos(angle);
-        least = fmin(least, angle);
-        most = fmax(most, angle);
+        minimum = fmin(minimum, angle);
+        maximum = fmax(maximum, angle);
         change(1, s);
         for (int c = 0; c < C; c++)
             for (int y = 0; y < H; y++)
@@ -112,34 +112,34 @@ static void test_rotate(void **state) {
                     assert_true(fabs(want - (double)at(image, c, y, x)) < 1e-5);
                 }
     }
-    assert_true(least < -0.6 && most > 0.6);
+    assert_true(minimum < -0.6 && maximum > 0.6);
 }
 
 static void test_numbers(void **state) {
-    double least = 9, most = -9;
+    double minimum = 9, maximum = -9;
     (void)state;
     begin((an_augment_options){.brightness = 0.25});
     for (uint64_t s = 0; s < TRIALS; s++) {
         change(0, s);
         const double factor = (double)(image[0] / original[0]);
-        least = fmin(least, factor);
-        most = fmax(most, factor);
+        minimum = fmin(minimum, factor);
+        maximum = fmax(maximum, factor);
         for (int i = 0; i < N; i++) assert_true(fabs((double)image[i] - factor * (double)original[i]) < 1e-6);
     }
-    assert_true(least >= 0.75 && least < 0.76 && most <= 1.25 && most > 1.24);
+    assert_true(minimum >= 0.75 && minimum < 0.76 && maximum <= 1.25 && maximum > 1.24);
     begin((an_augment_options){.contrast = 0.5});
     double mean = 0;
     for (int i = 0; i < N; i++) mean += (double)original[i] / N;
-    least = 9, most = -9;
+    minimum = 9, maximum = -9;
     for (uint64_t s = 0; s < TRIALS; s++) {
         change(0, s);
         const double factor = ((double)image[0] - mean) / ((double)original[0] - mean);
-        least = fmin(least, factor);
-        most = fmax(most, factor);
+        minimum = fmin(minimum, factor);
+        maximum = fmax(maximum, factor);
         for (int i = 0; i < N; i++)
             assert_true(fabs((double)image[i] - mean - factor * ((double)original[i] - mean)) < 1e-5);
     }
-    assert_true(least >= 0.4999 && least < 0.51 && most <= 1.5001 && most > 1.49);
+    assert_true(minimum >= 0.4999 && minimum < 0.51 && maximum <= 1.5001 && maximum > 1.49);
 }
 
 /* What is erased is a rectangle, in all channels, no larger than its share. */

@@ -11,14 +11,14 @@ static an_csv_facts *look_at(an_context *ctx, const char *text, char delimiter) 
 static an_csv_info info_of(an_context *ctx, const an_csv_facts *facts) {
     an_csv_info info;
     an_csv_info_init(&info, sizeof info);
-    OK(ctx, an_csv_info_get(facts, &info));
+    OK(ctx, an_csv_facts_info(facts, &info));
     return info;
 }
 
 static an_csv_column column_of(an_context *ctx, const an_csv_facts *facts, int64_t index) {
     an_csv_column column;
     an_csv_column_init(&column, sizeof column);
-    OK(ctx, an_csv_column_get(facts, index, &column));
+    OK(ctx, an_csv_facts_column(facts, index, &column));
     return column;
 }
 
@@ -27,7 +27,7 @@ static void check_values(const an_csv_facts *facts, int64_t index, const char *e
     char text[256] = "";
     int64_t count = 0;
     const char *value;
-    for (int64_t i = 0; (value = an_csv_value(facts, index, i, &count)); i++)
+    for (int64_t i = 0; (value = an_csv_facts_value(facts, index, i, &count)); i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %d", i ? ", " : "", value, (int)count);
     assert_string_equal(text, expected);
 }
@@ -49,20 +49,20 @@ static void test_cells_are_counted(void **state) {
     assert_int_equal(c.texts, 0);
     assert_int_equal(c.missing, 1);
     assert_int_equal(c.values, 3);
-    assert_true(c.least == -2 && c.most == 7 && !c.whole);
+    assert_true(c.minimum == -2 && c.maximum == 7 && !c.whole);
     c = column_of(ctx, facts, 1);
     assert_string_equal(c.name, "a \"b\"");
     assert_int_equal(c.texts, 3);
     assert_int_equal(c.missing, 1);
     check_values(facts, 1, "blue 1, red 2");
     c = column_of(ctx, facts, 2);
-    assert_true(c.whole && c.least == 3 && c.most == 4);
+    assert_true(c.whole && c.minimum == 3 && c.maximum == 4);
     check_values(facts, 2, "3 3, 4 1");
     c = column_of(ctx, facts, 3);
     assert_null(c.name); /* an empty cell of the header is no name */
-    assert_null(an_csv_value(facts, 4, 0, NULL));
-    assert_null(an_csv_value(facts, -1, 0, NULL));
-    FAILS(ctx, an_csv_column_get(facts, 4, &c), AN_ERR_ARGUMENT, "the table has no column 4; it has 4 columns");
+    assert_null(an_csv_facts_value(facts, 4, 0, NULL));
+    assert_null(an_csv_facts_value(facts, -1, 0, NULL));
+    FAILS(ctx, an_csv_facts_column(facts, 4, &c), AN_ERR_ARGUMENT, "the table has no column 4; it has 4 columns");
     an_csv_facts_destroy(&facts);
     assert_int_equal(an_context_bytes(ctx), before);
     end_context(&ctx);
@@ -165,7 +165,7 @@ static void test_too_many_values(void **state) {
         OK(ctx, an_csv_facts_create(&facts, ctx, "table.csv", 0));
         bytes[k] = an_context_bytes(ctx) - before;
         assert_true(column_of(ctx, facts, 0).values > AN_CSV_MOST_VALUES);
-        assert_null(an_csv_value(facts, 0, 0, NULL));
+        assert_null(an_csv_facts_value(facts, 0, 0, NULL));
         assert_int_equal(column_of(ctx, facts, 1).values, 10);
         an_csv_facts_destroy(&facts);
     }

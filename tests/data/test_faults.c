@@ -247,7 +247,7 @@ static void test_mixture_and_loader(void **state) {
     }
     const size_t with_mixture = l.held;
     status = AN_ERR_MEMORY;
-    const an_loader_options options = {.dataset = d, .threads = 2, .most = 4, .indices = four};
+    const an_loader_options options = {.dataset = d, .threads = 2, .maximum = 4, .indices = four};
     for (int n = 1; status != AN_OK; n++) {
         l.fail_at = l.calls + n;
         status = an_loader_create(&loader, ctx, &options);

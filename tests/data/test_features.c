@@ -45,7 +45,7 @@ static an_dataset *make_dataset(void *data, an_dtype dtype) {
 static an_feature_info info_of(const an_features *features, int64_t feature) {
     an_feature_info info;
     an_feature_info_init(&info, sizeof info);
-    OK(ctx, an_feature_info_get(features, feature, &info));
+    OK(ctx, an_features_get(features, feature, &info));
     return info;
 }
 
@@ -53,13 +53,13 @@ static an_feature_info info_of(const an_features *features, int64_t feature) {
  * samples. */
 static void expect(const an_feature_info *info, int rows, int feature, int first, int sides) {
     long double sum = 0, squares = 0;
-    double least = numbers[0][feature][first], most = least;
+    double minimum = numbers[0][feature][first], maximum = minimum;
     for (int i = 0; i < rows; i++)
         for (int k = first; k < first + sides; k++) {
             const double x = numbers[i][feature][k];
             sum += (long double)x;
-            least = x < least ? x : least;
-            most = x > most ? x : most;
+            minimum = x < minimum ? x : minimum;
+            maximum = x > maximum ? x : maximum;
         }
     const long double count = (long double)rows * sides, mean = sum / count;
     for (int i = 0; i < rows; i++)
@@ -67,12 +67,12 @@ static void expect(const an_feature_info *info, int rows, int feature, int first
             const long double distance = (long double)numbers[i][feature][k] - mean;
             squares += distance * distance;
         }
-    const double size = fabs(least) > fabs(most) ? fabs(least) : fabs(most),
+    const double size = fabs(minimum) > fabs(maximum) ? fabs(minimum) : fabs(maximum),
                  deviation = sqrt((double)(squares / count));
     if (!(fabs(info->mean - (double)mean) <= 1e-14 * size)) fail_msg("the mean is %.17g, not %.17Lg", info->mean, mean);
     if (!(fabs(info->deviation - deviation) <= 1e-13 * deviation + 1e-14 * size))
         fail_msg("the deviation is %.17g, not %.17g", info->deviation, deviation);
-    assert_true(info->least == least && info->most == most);
+    assert_true(info->minimum == minimum && info->maximum == maximum);
     assert_null(info->name);
 }
 
@@ -120,7 +120,7 @@ static void test_f32_and_all(void **state) {
         const an_feature_info info = info_of(features, f);
         expect(&info, SAMPLES, f, 0, SIDE);
     }
-    assert_true(info_of(features, 2).least == info_of(features, 2).most);
+    assert_true(info_of(features, 2).minimum == info_of(features, 2).maximum);
     an_features_destroy(&features);
     an_dataset_destroy(&dataset);
 }
@@ -141,12 +141,12 @@ static void test_mistakes(void **state) {
     numbers[700][1][1] = -INFINITY;
     FAILS(ctx, an_features_create(&features, dataset, 0, 0, FEATURES), AN_ERR_NONFINITE, "-inf");
     OK(ctx, an_features_create(&features, dataset, 0, 700, FEATURES)); /* the one after these is not looked at */
-    FAILS(ctx, an_feature_info_get(features, FEATURES, &info), AN_ERR_ARGUMENT, "there is no feature 3");
+    FAILS(ctx, an_features_get(features, FEATURES, &info), AN_ERR_ARGUMENT, "there is no feature 3");
     an_features_destroy(&features);
     numbers[700][1][1] = 1e200;
     OK(ctx, an_features_create(&features, dataset, 0, 0, FEATURES));
     assert_true(!isfinite(info_of(features, 1).deviation));
-    assert_true(info_of(features, 1).most == 1e200);
+    assert_true(info_of(features, 1).maximum == 1e200);
     an_features_destroy(&features);
     an_dataset_destroy(&dataset);
 }

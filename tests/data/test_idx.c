@@ -46,10 +46,10 @@ static void check_pair(an_context *ctx, const an_idx_source *source) {
     int32_t out[2];
     OK(ctx, an_dataset_create_idx(&d, ctx, source));
     assert_int_equal(an_dataset_count(d), N);
-    OK(ctx, an_field_get(d, 0, &field));
+    OK(ctx, an_dataset_field(d, 0, &field));
     assert_int_equal(field.ndims, source->flat ? 1 : 3);
     assert_int_equal(field.dims[0], source->flat ? H * W : 1);
-    OK(ctx, an_field_get(d, 1, &field));
+    OK(ctx, an_dataset_field(d, 1, &field));
     assert_int_equal(field.limit, 8);
     assert_int_equal(field.ndims, 0);
     assert_int_equal(field.dtype, AN_DTYPE_I32);
@@ -123,7 +123,7 @@ static void test_types(void **state) {
             an_field field;
             an_field_init(&field, sizeof field);
             OK(ctx, an_dataset_create_idx(&d, ctx, &source));
-            OK(ctx, an_field_get(d, 1, &field));
+            OK(ctx, an_dataset_field(d, 1, &field));
             assert_int_equal(field.dtype, AN_DTYPE_F32);
             an_dataset_destroy(&d);
         } else if (cases[c].type > 8) {

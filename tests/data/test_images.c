@@ -50,12 +50,12 @@ static void test_order(void **state) {
     an_field_init(&field, sizeof field);
     OK(ctx, an_dataset_create_images(&d, ctx, &source));
     assert_int_equal(an_dataset_count(d), 6);
-    OK(ctx, an_field_get(d, 0, &field));
+    OK(ctx, an_dataset_field(d, 0, &field));
     assert_int_equal(field.ndims, 3);
     assert_int_equal(field.dims[0], 1);
     assert_int_equal(field.dims[1], H);
     assert_int_equal(field.dims[2], W);
-    OK(ctx, an_field_get(d, 1, &field));
+    OK(ctx, an_dataset_field(d, 1, &field));
     assert_int_equal(field.limit, 2);
     assert_int_equal(field.ndims, 0);
     assert_string_equal(an_dataset_class_name(d, 0), "cat");
@@ -72,7 +72,7 @@ static void test_order(void **state) {
     }
     an_class_info info;
     an_class_info_init(&info, sizeof info);
-    OK(ctx, an_class_info_get(d, &info));
+    OK(ctx, an_dataset_class_info(d, &info));
     assert_int_equal(info.classes, 2);
     assert_int_equal(info.seen, 2);
     assert_int_equal(info.first_absent, 2);
@@ -108,7 +108,7 @@ static void test_classes_are_counted_without_decoding(void **state) {
     split.by = AN_SPLIT_STRATIFY;
     OK(ctx, an_dataset_split(&parts[0], &parts[1], ctx, &split));
     for (int i = 0; i < 2; i++) {
-        OK(ctx, an_class_info_get(parts[i], &info));
+        OK(ctx, an_dataset_class_info(parts[i], &info));
         assert_int_equal(info.seen, 2);
         OK(ctx, an_dataset_count_classes(parts[i], 2, counts));
         assert_int_equal(counts[0] + counts[1], an_dataset_count(parts[i]));
@@ -218,7 +218,7 @@ static void test_like(void **state) {
     assert_int_equal(out, 1);
     an_class_info info;
     an_class_info_init(&info, sizeof info);
-    OK(ctx, an_class_info_get(d, &info));
+    OK(ctx, an_dataset_class_info(d, &info));
     assert_int_equal(info.classes, 2);
     assert_int_equal(info.seen, 1);
     assert_int_equal(info.first_absent, 0);
@@ -452,9 +452,9 @@ static void refuse(const void *bytes, size_t size, const char *words) {
 }
 
 /* Cut at every byte, and every byte changed: a message, or other pixels where nothing can tell. */
-static void damage(unsigned char *file, size_t size, size_t least) {
+static void damage(unsigned char *file, size_t size, size_t minimum) {
     char text[AN_MESSAGE_BYTES];
-    for (size_t i = 0; i < least; i++) refuse(file, i, "");
+    for (size_t i = 0; i < minimum; i++) refuse(file, i, "");
     for (size_t i = 0; i < size; i++) {
         file[i] ^= 0x55;
         try_bytes(file, size, text);

@@ -81,7 +81,7 @@ static void test_classes(void **state) {
     an_jsonl_source source =
         source_of("{\"a\": 1, \"y\": \"dog\"}\n{\"a\": 2, \"y\": \"cat\"}\n{\"a\": 3, \"y\": \"emu\"}\n");
     OK(ctx, an_dataset_create_jsonl(&d, ctx, &source));
-    OK(ctx, an_field_get(d, 1, &field));
+    OK(ctx, an_dataset_field(d, 1, &field));
     assert_int_equal(field.limit, 3);
     assert_int_equal(field.ndims, 0);
     OK(ctx, an_dataset_read(d, 3, (int64_t[]){0, 1, 2}, (void *const[]){in, out}));
@@ -103,7 +103,7 @@ static void test_classes(void **state) {
     source = source_of("{\"a\": 1, \"y\": 4}\n{\"a\": 2, \"y\": -100}");
     source.classes = true;
     OK(ctx, an_dataset_create_jsonl(&d, ctx, &source));
-    OK(ctx, an_field_get(d, 1, &field));
+    OK(ctx, an_dataset_field(d, 1, &field));
     assert_int_equal(field.limit, 5);
     OK(ctx, an_dataset_read(d, 2, (int64_t[]){0, 1}, (void *const[]){in, out}));
     assert_true(out[0] == 4 && out[1] == AN_TARGET_IGNORED);

@@ -71,7 +71,7 @@ static an_batch_part in_order(void *user, int64_t batch, int64_t *indices) {
 }
 
 static an_loader_options options_of(const an_dataset *d, int threads, int ahead) {
-    return (an_loader_options){.dataset = d, .threads = threads, .ahead = ahead, .most = BATCH, .indices = shuffled};
+    return (an_loader_options){.dataset = d, .threads = threads, .ahead = ahead, .maximum = BATCH, .indices = shuffled};
 }
 
 static void check_batch(const an_batch *batch, int64_t number) {
@@ -310,7 +310,7 @@ static an_loader *load_leaves(an_context *ctx, const an_dataset *d, leaves *l) {
     const an_loader_options options = {
         .dataset = d,
         .threads = 1,
-        .most = an_leaves_most(&l->batches, &(an_leaf_set){l->begin, 1, l->end - l->begin, l->end - l->begin}),
+        .maximum = an_leaves_most(&l->batches, &(an_leaf_set){l->begin, 1, l->end - l->begin, l->end - l->begin}),
         .indices = part_of_step,
         .user = l};
     size_t bytes = an_context_bytes(ctx);

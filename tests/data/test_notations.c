@@ -256,7 +256,7 @@ static void test_dates(void **state) {
         assert_int_equal(column->kind, AN_COLUMN_DATE);
         an_notation_describe(&column->notation, described, sizeof described);
         assert_string_equal(described, dates[i].notation);
-        OK(ctx, an_field_get(d, 0, &field));
+        OK(ctx, an_dataset_field(d, 0, &field));
         assert_int_equal(field.dims[0], dates[i].width);
         for (int64_t row = 0; row < 2; row++)
             if (number_of(ctx, d, row, 0) != dates[i].days[row])

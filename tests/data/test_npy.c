@@ -195,11 +195,11 @@ static void check(an_context *ctx, an_npy_source *source) {
     OK(ctx, an_dataset_create_npy(&d, ctx, source));
     assert_int_equal(an_dataset_count(d), N);
     assert_int_equal(an_dataset_field_count(d), 2);
-    OK(ctx, an_field_get(d, 0, &field));
+    OK(ctx, an_dataset_field(d, 0, &field));
     assert_int_equal(field.ndims, source->flat ? 1 : source->channel ? 3 : 2);
     assert_int_equal(field.dims[0], source->flat ? A * B : source->channel ? 1 : A);
     assert_int_equal(field.dims[field.ndims - 1], source->flat ? A * B : B);
-    OK(ctx, an_field_get(d, 1, &field));
+    OK(ctx, an_dataset_field(d, 1, &field));
     assert_int_equal(field.limit, 6);
     assert_int_equal(field.dtype, AN_DTYPE_I32);
     assert_int_equal(field.ndims, 0);

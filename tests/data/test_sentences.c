@@ -117,7 +117,7 @@ static void numbers_and_none(void **state) {
     (void)state;
     write_text("n.jsonl", "{\"text\": \"we\", \"label\": 2}\n{\"text\": \"all\", \"label\": 0, \"other\": {}}\n");
     OK(ctx, an_dataset_create_sentences(&d, ctx, &s));
-    OK(ctx, an_field_get(d, 3, &field));
+    OK(ctx, an_dataset_field(d, 3, &field));
     assert_int_equal(field.limit, 3);
     assert_null(an_dataset_class_name(d, 0));
     an_dataset_destroy(&d);

@@ -32,7 +32,7 @@ static void refuse(an_context *ctx, const an_csv_source *source, an_status statu
 static void check_inputs(an_context *ctx, an_dataset *d, int64_t rows, int64_t width, const double *expected) {
     an_field field;
     an_field_init(&field, sizeof field);
-    OK(ctx, an_field_get(d, 0, &field));
+    OK(ctx, an_dataset_field(d, 0, &field));
     assert_int_equal(an_dataset_count(d), rows);
     assert_int_equal(field.ndims, 1);
     assert_int_equal(field.dims[0], width);
@@ -78,7 +78,7 @@ static void test_names_of_classes(void **state) {
     source.classes = true;
     an_dataset *d = open_table(ctx, &source);
     check_classes(ctx, d, "23102");
-    OK(ctx, an_field_get(d, 1, &field));
+    OK(ctx, an_dataset_field(d, 1, &field));
     assert_int_equal(field.limit, 4);
     assert_int_equal(field.ndims, 0);
     const an_encoding *e = an_dataset_encoding(d);

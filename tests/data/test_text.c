@@ -91,7 +91,7 @@ static void test_characters(void **state) {
     assert_int_equal(count, 7);
     an_field field;
     an_field_init(&field, sizeof field);
-    OK(ctx, an_field_get(d, 0, &field));
+    OK(ctx, an_dataset_field(d, 0, &field));
     assert_int_equal(field.limit, 7);
     OK(ctx, an_dataset_token_text(d, 6, bytes, &length));
     assert_int_equal(length, 4);

@@ -54,7 +54,7 @@ static void test_formats(void **state) {
         OK(ctx, an_dataset_create_tokens(&d, ctx, &source));
         assert_int_equal(an_dataset_count(d), (TOKENS - 1) / 33);
         assert_int_equal(an_dataset_field_count(d), 2);
-        OK(ctx, an_field_get(d, 0, &field));
+        OK(ctx, an_dataset_field(d, 0, &field));
         assert_string_equal(field.name, "tokens");
         assert_int_equal(field.dtype, AN_DTYPE_I32);
         assert_int_equal(field.dims[0], 33);
@@ -168,7 +168,7 @@ static void test_documents(void **state) {
         source.ignore_borders = ignored;
         OK(ctx, an_dataset_create_tokens(&d, ctx, &source));
         assert_int_equal(an_dataset_field_count(d), 3);
-        OK(ctx, an_field_get(d, 2, &field));
+        OK(ctx, an_dataset_field(d, 2, &field));
         assert_string_equal(field.name, "documents");
         assert_false(field.target);
         OK(ctx, an_dataset_set_limit(d, "targets", 10));

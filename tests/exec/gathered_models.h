@@ -7,7 +7,7 @@
 #include "support/support.h"
 
 static inline an_value matmul(an_graph *g, an_value a, an_value b) {
-    return an_product(g, a, b, false, false);
+    return an_matmul(g, a, b, false, false);
 }
 
 /* Views of weights, and views of those, that forward and backward share; a weight that blocks share; frozen ones;

@@ -100,7 +100,7 @@ static inline void feed(an_context *ctx, an_program *program, uint64_t seed) {
         an_input_info info;
         an_input_info_init(&info, sizeof info);
         int64_t elements = 1;
-        OK(ctx, an_input_info_get(program, n, &info));
+        OK(ctx, an_program_input(program, n, &info));
         for (int i = 0; i < info.ndims; i++) elements *= info.dims[i];
         void *data = calloc((size_t)elements, sizeof(int64_t));
         assert_non_null(data);

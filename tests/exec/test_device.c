@@ -18,7 +18,7 @@ static uint64_t train(const an_device *device) {
     assert_int_equal(an_context_create(&ctx, &options), AN_OK);
     OK(ctx, small_mlp(&g, ctx));
     OK(ctx, an_params_create(&params, ctx, g, NULL));
-    OK(ctx, an_params_init(params, 3));
+    OK(ctx, an_params_reset(params, 3));
     OK(ctx, plan_for(&plan, ctx, g, "batch", 8, 7));
     OK(ctx, an_program_create(&program, plan, params));
     OK(ctx, an_program_bind(program, "batch", 6));

@@ -26,7 +26,7 @@ static void rig_up(rig *r, int threads, int64_t batch) {
     assert_int_equal(an_context_create(&r->ctx, &options), AN_OK);
     OK(r->ctx, small_mlp(&r->g, r->ctx));
     OK(r->ctx, an_params_create(&r->params, r->ctx, r->g, NULL));
-    OK(r->ctx, an_params_init(r->params, 11));
+    OK(r->ctx, an_params_reset(r->params, 11));
     OK(r->ctx, plan_for(&r->plan, r->ctx, r->g, "batch", batch, 7));
     OK(r->ctx, an_program_create(&r->program, r->plan, r->params));
 }
@@ -301,7 +301,7 @@ static uint64_t gpt_bits(int threads, bool evaluate) {
     OK(ctx, an_model_gpt2(&g, ctx, &model));
     OK(ctx, an_graph_verify(g));
     OK(ctx, an_params_create(&params, ctx, g, NULL));
-    OK(ctx, an_params_init(params, 1337));
+    OK(ctx, an_params_reset(params, 1337));
     planned.symbol_count = 2;
     planned.symbols = (const char *const[]){"batch", "tokens"};
     planned.maxima = (const int64_t[]){3, 16};
@@ -328,7 +328,7 @@ static uint64_t gpt_bits(int threads, bool evaluate) {
     for (int64_t i = 0; i < an_params_count(params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(params, i, &info));
+        OK(ctx, an_params_info(params, i, &info));
         float *w = malloc((size_t)info.elements * sizeof *w);
         an_array aw = array_of(w, info.dtype, info.ndims, info.dims);
         OK(ctx, an_params_get(params, info.name, AN_PART_GRADIENT, &aw));

@@ -21,7 +21,7 @@ static an_status run_twice(an_context *ctx, bool *ran) {
     if ((status = an_graph_parse(&g, ctx, text, strlen(text)))) goto done;
     if ((status = an_graph_verify(g))) goto done;
     if ((status = an_params_create(&params, ctx, g, NULL))) goto done;
-    if ((status = an_params_init(params, 1))) goto done;
+    if ((status = an_params_reset(params, 1))) goto done;
     if ((status = plan_for(&plan, ctx, g, "batch", 8, 7))) goto done;
     if ((status = an_program_create(&program, plan, params))) goto done;
     for (int i = 0; i < 2; i++) {

@@ -15,7 +15,7 @@ typedef struct {
 } outcome;
 
 static void count_fused(const an_plan *plan, outcome *o) {
-    static const char *const names[] = {"product_cross_entropy", "product_chain", "chain"};
+    static const char *const names[] = {"matmul_cross_entropy", "matmul_chain", "chain"};
     an_plan_op op;
     an_plan_op_init(&op, sizeof op);
     for (int i = 0; i < an_plan_op_count(); i++) {
@@ -30,7 +30,7 @@ static void take_gradients(an_context *ctx, const an_params *params, outcome *o)
     for (int64_t i = 0; i < an_params_count(params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(params, i, &info));
+        OK(ctx, an_params_info(params, i, &info));
         o->gradients = realloc(o->gradients, (size_t)(o->count + info.elements) * sizeof *o->gradients);
         assert_non_null(o->gradients);
         an_array a = array_of(o->gradients + o->count, info.dtype, info.ndims, info.dims);
@@ -55,7 +55,7 @@ static outcome run(an_context *ctx, const an_graph *g, an_dtype precision, bool 
     count_fused(plan, &o);
     OK(ctx, an_params_create(&params, ctx, g, NULL));
     OK(ctx, an_program_create(&program, plan, params));
-    OK(ctx, an_params_init(params, 3));
+    OK(ctx, an_params_reset(params, 3));
     static const an_form forms[] = {AN_FORM_TRAIN_FIRST, AN_FORM_TRAIN_NEXT, AN_FORM_EVALUATE};
     for (int i = 0; i < 3; i++) {
         OK(ctx, an_program_bind(program, "batch", large[0] - i));

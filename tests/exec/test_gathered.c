@@ -237,13 +237,13 @@ static void check_trial(an_context *ctx, ledger *memory, const an_graph *g, cons
     OK(ctx, plan_trial(&plans[0], ctx, g, &ordinary));
     OK(ctx, plan_trial(&plans[1], ctx, g, t));
     OK(ctx, an_params_create(&p.whole, ctx, g, NULL));
-    OK(ctx, an_params_init(p.whole, 3));
+    OK(ctx, an_params_reset(p.whole, 3));
     OK(ctx, an_program_create(&p.ordinary, plans[0], p.whole));
     const size_t before = memory->held;
     OK(ctx, an_params_create(&p.own, ctx, g, NULL));
     OK(ctx, an_program_create(&p.divided, plans[1], p.own));
     assert_int_equal(memory->held - before, memory_of(plans[1]).peak);
-    OK(ctx, an_params_init(p.own, 3));
+    OK(ctx, an_params_reset(p.own, 3));
     const size_t flat = (size_t)an_params_flat_bytes(&p.own->sizes);
     if (gathers) memset(p.own->masters, POISON, flat);
     if (scatters) memset(p.own->gradients, 0x5a, flat);
@@ -307,14 +307,14 @@ static void test_gpt(void **state) {
 
 static void test_joined_units(void **state) {
     (void)state;
-    static const int64_t least[] = {2 * AN_PAGE + 1, 21 * AN_PAGE, INT64_MAX};
+    static const int64_t minimum[] = {2 * AN_PAGE + 1, 21 * AN_PAGE, INT64_MAX};
     for (int i = 0; i < 3; i++)
-        CHECK(build_gpt, {.shard = AN_SHARD_FULL, .min_elements = least[i]},
+        CHECK(build_gpt, {.shard = AN_SHARD_FULL, .min_elements = minimum[i]},
               {.shard = AN_SHARD_FULL,
-               .min_elements = least[i],
+               .min_elements = minimum[i],
                .precision = AN_DTYPE_BF16,
                .recompute = AN_RECOMPUTE_BLOCK},
-              {.shard = AN_SHARD_GRADIENTS, .min_elements = least[i]});
+              {.shard = AN_SHARD_GRADIENTS, .min_elements = minimum[i]});
 }
 
 static void test_other_models(void **state) {

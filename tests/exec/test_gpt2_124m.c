@@ -41,7 +41,7 @@ static void test_process_takes_what_was_planned(void **state) {
     OK(ctx, an_program_create(&program, plan, params));
     assert_int_equal(l.held - held, memory.peak);
 
-    OK(ctx, an_params_init(params, 1));
+    OK(ctx, an_params_reset(params, 1));
     for (int i = 0; i < BATCH * TOKENS; i++)
         tokens[i] = (i * 7919) % VOCABULARY, targets[i] = (i * 104729) % VOCABULARY;
     an_array a = array_of(tokens, AN_DTYPE_I32, 2, (const int64_t[]){BATCH, TOKENS});
@@ -73,7 +73,7 @@ static void test_little_memory(void **state) {
     (void)state;
     static const struct {
         an_recompute recompute;
-        double most;
+        double maximum;
     } cases[] = {{AN_RECOMPUTE_NONE, 4.0e9}, {AN_RECOMPUTE_BLOCK, 3.0e9}};
     static const int threads[] = {1, 2, 64};
     for (int i = 0; i < 6; i++) {
@@ -102,7 +102,7 @@ static void test_little_memory(void **state) {
         assert_int_equal(l.held - held, memory.peak);
         print_message("bf16, recompute %s, %2d threads: planned and allocated %lld bytes\n", i % 2 ? "block" : "none ",
                       threads[i / 2], (long long)memory.peak);
-        assert_true((double)memory.peak <= cases[i % 2].most);
+        assert_true((double)memory.peak <= cases[i % 2].maximum);
         an_program_destroy(&program);
         an_params_destroy(&params);
         an_plan_destroy(&plan);

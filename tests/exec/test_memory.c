@@ -18,7 +18,7 @@ static void check_bytes(an_context *ctx, ledger *l, an_graph *g, an_plan *plan, 
     OK(ctx, an_params_create(&params, ctx, g, NULL));
     OK(ctx, an_program_create(&program, plan, params));
     assert_int_equal(l->held - before, memory.peak);
-    OK(ctx, an_params_init(params, 7));
+    OK(ctx, an_params_reset(params, 7));
     assert_int_equal(l->held - before, memory.peak);
     long calls = l->calls;
     for (int i = 0; i < steps; i++) {

@@ -27,7 +27,7 @@ static void open_model(model *m, an_dtype precision) {
     OK(m->ctx, an_graph_verify(m->g));
     OK(m->ctx, plan_choice(&m->plan, m->ctx, m->g, (choice){.precision = precision}));
     OK(m->ctx, an_params_create(&m->whole, m->ctx, m->g, NULL));
-    OK(m->ctx, an_params_init(m->whole, SEED));
+    OK(m->ctx, an_params_reset(m->whole, SEED));
     OK(m->ctx, an_params_need_low(m->whole, m->plan->low));
     OK(m->ctx, an_params_refresh(m->whole));
 }
@@ -55,7 +55,7 @@ static an_status make_part(const model *m, part *r, an_shard sharding, int ranks
         an_shards_create(&r->shards, m->ctx, m->plan, &(an_shards_options){.ranks = ranks, .rank = rank});
     r->pieces = (an_params_pieces){.shards = r->shards, .sharding = sharding};
     if (status == AN_OK) status = an_params_create_in(&r->params, m->ctx, m->g, NULL, &r->pieces);
-    if (status == AN_OK) status = an_params_init(r->params, SEED);
+    if (status == AN_OK) status = an_params_reset(r->params, SEED);
     if (status == AN_OK) status = an_params_need_low(r->params, m->plan->low);
     if (status == AN_OK) status = an_params_refresh(r->params);
     return status;
@@ -146,8 +146,8 @@ static void check_share(const part *r, const an_flat_sizes *sizes, an_flat flat,
                   bytes = an_params_buffer_bytes(sizes, &r->pieces, flat, dtype);
     /* A page of the grid more or less, and half pages of the system at both ends where a page of the grid is
      * smaller. */
-    const int64_t grid = AN_PAGE * (int64_t)an_dtype_size(dtype), most = grid < page ? 2 * page : grid;
-    if (llabs(bytes - whole / ranks) > r->shards->unit_count * most)
+    const int64_t grid = AN_PAGE * (int64_t)an_dtype_size(dtype), maximum = grid < page ? 2 * page : grid;
+    if (llabs(bytes - whole / ranks) > r->shards->unit_count * maximum)
         fail_msg("rank %d of %d has %lld bytes of %lld", r->shards->rank, r->shards->ranks, (long long)bytes,
                  (long long)whole);
 }
@@ -323,7 +323,7 @@ static an_status get_or_set(const model *m, an_params *params, const char *name,
     an_param_info info;
     an_param_info_init(&info, sizeof info);
     for (int64_t i = 0; i < an_params_count(params); i++) {
-        OK(m->ctx, an_param_info_get(params, i, &info));
+        OK(m->ctx, an_params_info(params, i, &info));
         if (strcmp(info.name, name)) continue;
         an_array array = array_of(values, AN_DTYPE_F32, info.ndims, info.dims);
         return sets ? an_params_set(params, name, which, &array) : an_params_get(params, name, which, &array);

@@ -25,7 +25,7 @@ static void finish_rig(rig *r) {
     while (an_graph_symbol_name(r->g, options.symbol_count)) options.symbol_count++;
     OK(r->ctx, an_plan_create(&r->plan, r->ctx, r->g, &options));
     OK(r->ctx, an_params_create(&r->params, r->ctx, r->g, NULL));
-    OK(r->ctx, an_params_init(r->params, 1));
+    OK(r->ctx, an_params_reset(r->params, 1));
     OK(r->ctx, an_program_create(&r->program, r->plan, r->params));
     for (int i = 0; i < options.symbol_count; i++) OK(r->ctx, an_program_bind(r->program, symbols[i], maxima[i] - 1));
 }
@@ -60,7 +60,7 @@ static an_input_info input_of(const rig *r, const char *name) {
     an_input_info info;
     an_input_info_init(&info, sizeof info);
     for (int64_t i = 0; i < an_program_input_count(r->program); i++) {
-        OK(r->ctx, an_input_info_get(r->program, i, &info));
+        OK(r->ctx, an_program_input(r->program, i, &info));
         if (!strcmp(info.name, name)) return info;
     }
     fail_msg("there is no input '%s'", name);
@@ -89,10 +89,10 @@ static void test_inputs(void **state) {
 
     an_input_info info;
     an_input_info_init(&info, sizeof info);
-    FAILS(r.ctx, an_input_info_get(r.program, 3, &info), AN_ERR_ARGUMENT, "input 3 does not exist");
-    FAILS(r.ctx, an_input_info_get(r.program, -1, &info), AN_ERR_ARGUMENT, "input -1 does not exist");
+    FAILS(r.ctx, an_program_input(r.program, 3, &info), AN_ERR_ARGUMENT, "input 3 does not exist");
+    FAILS(r.ctx, an_program_input(r.program, -1, &info), AN_ERR_ARGUMENT, "input -1 does not exist");
     info.size = 0;
-    FAILS(r.ctx, an_input_info_get(r.program, 0, &info), AN_ERR_ARGUMENT, "call an_input_info_init first");
+    FAILS(r.ctx, an_program_input(r.program, 0, &info), AN_ERR_ARGUMENT, "call an_input_info_init first");
     rig_down(&r);
 }
 
@@ -129,7 +129,7 @@ static void test_profile(void **state) {
     for (int64_t i = 0; i < count; i++) {
         an_profile_entry entry;
         an_profile_entry_init(&entry, sizeof entry);
-        OK(r.ctx, an_profile_entry_get(r.program, AN_FORM_TRAIN_FIRST, i, &entry));
+        OK(r.ctx, an_program_profile_entry(r.program, AN_FORM_TRAIN_FIRST, i, &entry));
         assert_int_equal(entry.runs, RUNS);
         assert_true(entry.begin >= end - 1e-9); /* the difference of two clocks is rounded */
         assert_true(entry.last > 0 && entry.last <= entry.seconds);
@@ -147,7 +147,7 @@ static const char *kernel_of(const rig *r, const char *op) {
     for (int64_t i = 0; i < count; i++) {
         an_profile_entry entry;
         an_profile_entry_init(&entry, sizeof entry);
-        OK(r->ctx, an_profile_entry_get(r->program, AN_FORM_TRAIN_FIRST, i, &entry));
+        OK(r->ctx, an_program_profile_entry(r->program, AN_FORM_TRAIN_FIRST, i, &entry));
         if (!strcmp(entry.op, op)) return entry.kernel;
     }
     fail_msg("there is no %s", op);

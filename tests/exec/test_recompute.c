@@ -45,7 +45,7 @@ static void note_gradients(an_context *ctx, const an_params *params, bits *b) {
     for (int64_t i = 0; i < an_params_count(params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(params, i, &info));
+        OK(ctx, an_params_info(params, i, &info));
         an_array a = array_of(data, info.dtype, info.ndims, info.dims);
         assert_true(elements_of(&a) <= MOST);
         OK(ctx, an_params_get(params, info.name, AN_PART_GRADIENT, &a));
@@ -65,7 +65,7 @@ static bits run(an_context *ctx, ledger *l, const an_graph *g, an_plan *plan) {
     OK(ctx, an_params_create(&params, ctx, g, NULL));
     OK(ctx, an_program_create(&program, plan, params));
     assert_int_equal(l->held - before, memory.peak);
-    OK(ctx, an_params_init(params, 3));
+    OK(ctx, an_params_reset(params, 3));
     for (int i = 0; i < 2; i++) {
         OK(ctx, an_program_bind(program, "batch", BATCH - i));
         feed(ctx, program, (uint64_t)i);
@@ -148,10 +148,11 @@ static void check_model(const model *m, an_dtype precision) {
     for (c.mode = AN_RECOMPUTE_SEGMENTS, c.segments = 1; c.segments <= m->blocks; c.segments++)
         check_choice(ctx, &l, g, m, c, &expected);
     c = (choice){.mode = AN_RECOMPUTE_BUDGET, .precision = precision};
-    const int64_t most = none.activations + none.scratch;
-    const int64_t least = smaller(most, smaller(block.activations + block.scratch, full.activations + full.scratch));
+    const int64_t maximum = none.activations + none.scratch;
+    const int64_t minimum =
+        smaller(maximum, smaller(block.activations + block.scratch, full.activations + full.scratch));
     for (int part = 0; part <= 4; part++) { /* from none to the least, in quarters */
-        c.budget = most - (most - least) * part / 4;
+        c.budget = maximum - (maximum - minimum) * part / 4;
         check_choice(ctx, &l, g, m, c, &expected);
     }
     free(expected.bytes);
@@ -189,11 +190,11 @@ static void test_mistakes(void **state) {
     FAILS(ctx, plan_choice(&plan, ctx, plain, (choice){.mode = AN_RECOMPUTE_BLOCK}), AN_ERR_ARGUMENT, "has no blocks");
     /* what is least fits, one byte less does not, and the message has the number */
     FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_BUDGET, .budget = 1}), AN_ERR_MEMORY, "needs ");
-    const int64_t least = strtoll(strstr(an_last_error(ctx), "needs ") + strlen("needs "), NULL, 10);
-    OK(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_BUDGET, .budget = least}));
-    assert_true(arena_of(plan) <= least);
+    const int64_t minimum = strtoll(strstr(an_last_error(ctx), "needs ") + strlen("needs "), NULL, 10);
+    OK(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_BUDGET, .budget = minimum}));
+    assert_true(arena_of(plan) <= minimum);
     an_plan_destroy(&plan);
-    FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_BUDGET, .budget = least - 1}), AN_ERR_MEMORY,
+    FAILS(ctx, plan_choice(&plan, ctx, g, (choice){.mode = AN_RECOMPUTE_BUDGET, .budget = minimum - 1}), AN_ERR_MEMORY,
           "the budget is");
     /* evaluation recomputes nothing: an output that only it has makes any training too large */
     an_graph_set_output(plain, an_linear(plain, an_graph_value(plain, plain->first->outputs), "wide", 5000), "wide");

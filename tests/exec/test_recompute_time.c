@@ -25,7 +25,7 @@ static runner set_up(an_context *ctx, const an_graph *g, choice c) {
     runner r = {0};
     OK(ctx, plan_choice(&r.plan, ctx, g, c));
     OK(ctx, an_params_create(&r.params, ctx, g, NULL));
-    OK(ctx, an_params_init(r.params, 1));
+    OK(ctx, an_params_reset(r.params, 1));
     OK(ctx, an_program_create(&r.program, r.plan, r.params));
     feed(ctx, r.program, 1);
     OK(ctx, an_program_run(r.program, AN_FORM_TRAIN_FIRST)); /* touches its memory */

@@ -60,7 +60,7 @@ static void run(an_context *ctx, const char *text, bool rounds, bool fused, an_d
     an_plan_op_init(&op, sizeof op);
     for (int i = 0; i < an_plan_op_count(); i++) {
         OK(ctx, an_plan_op_get(plan, AN_FORM_PREDICT, i, &op));
-        o->has_chain = o->has_chain || (!strcmp(op.name, "product_chain") && op.instructions > 0);
+        o->has_chain = o->has_chain || (!strcmp(op.name, "matmul_chain") && op.instructions > 0);
     }
     an_program_destroy(&program);
     an_plan_destroy(&plan);
@@ -70,7 +70,7 @@ static void run(an_context *ctx, const char *text, bool rounds, bool fused, an_d
 
 static void test_bits(void **state) {
     static const an_dtype precisions[] = {AN_DTYPE_NONE, AN_DTYPE_BF16};
-    static const char text[] = HEAD "%p = product(%x, %w, transpose_b=true)\n" TAIL;
+    static const char text[] = HEAD "%p = matmul(%x, %w, transpose_b=true)\n" TAIL;
     (void)state;
     for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
         outcome first = {0}, other, unrounded;
@@ -85,12 +85,12 @@ static void test_bits(void **state) {
                 run(ctx, text, true, false, precisions[p], &first);
                 assert_false(first.has_chain);
                 run(ctx, text, false, false, precisions[p], &unrounded);
-                float most = 0, apart = 0;
+                float maximum = 0, apart = 0;
                 for (int i = 0; i < BATCH * COLUMNS; i++) {
-                    most = fmaxf(most, fabsf(first.out[i]));
+                    maximum = fmaxf(maximum, fabsf(first.out[i]));
                     apart = fmaxf(apart, fabsf(first.out[i] - unrounded.out[i]));
                 }
-                assert_true(apart > 0 && apart < (p == 0 ? 1e-4F : 1e-2F) * most);
+                assert_true(apart > 0 && apart < (p == 0 ? 1e-4F : 1e-2F) * maximum);
             }
             for (int fused = 0; fused < 2; fused++) {
                 run(ctx, text, true, fused, precisions[p], &other);
@@ -115,16 +115,16 @@ static void test_mistakes(void **state) {
     (void)state;
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     refused(ctx,
-            HEAD "%v = param(name=\"v\") : f32[72,96]\n%p = product(%x, %v, transpose_b=true, rounds_a=true)\n" TAIL,
+            HEAD "%v = param(name=\"v\") : f32[72,96]\n%p = matmul(%x, %v, transpose_b=true, rounds_a=true)\n" TAIL,
             "b must be q8_0");
     refused(ctx,
-            HEAD "%y = input(name=\"y\") : f32[96,batch]\n%p = product(%y, %w, transpose_a=true, transpose_b=true, "
+            HEAD "%y = input(name=\"y\") : f32[96,batch]\n%p = matmul(%y, %w, transpose_a=true, transpose_b=true, "
                  "rounds_a=true)\n" TAIL,
             "nor transposed");
     refused(
         ctx,
         HEAD
-        "%y = input(name=\"y\") : f32[batch,72]\n%out = product(%y, %w, rounds_a=true)\noutput(%out, name=\"out\")\n",
+        "%y = input(name=\"y\") : f32[batch,72]\n%out = matmul(%y, %w, rounds_a=true)\noutput(%out, name=\"out\")\n",
         "transpose_b");
     an_context_destroy(&ctx);
 }

@@ -259,7 +259,7 @@ static an_status build_odd(an_graph **graph, an_context *ctx) {
     const an_value viewed = an_param(g, "viewed", AN_DTYPE_F32, AN_INITIALIZER_NORMAL, 1, AN_DIMS(64, 64));
     an_param_freeze(g, frozen);
     const an_value half = an_slice(g, an_transpose(g, viewed, 0, 1), 1, 0, 32);
-    const an_value out = an_product(g, an_product(g, x, frozen, false, false), half, false, false);
+    const an_value out = an_matmul(g, an_matmul(g, x, frozen, false, false), half, false, false);
     an_graph_set_output(g, shown, "shown");
     an_graph_set_output(g, out, "out");
     an_graph_set_loss(g, an_squared_error(g, out, y), y);

@@ -10,7 +10,7 @@
 static size_t sample_bytes(const an_dataset *d, int field) {
     an_field about;
     an_field_init(&about, sizeof about);
-    if (an_field_get(d, field, &about)) broken("a field that is not there");
+    if (an_dataset_field(d, field, &about)) broken("a field that is not there");
     size_t bytes = an_dtype_size(about.dtype);
     for (int i = 0; i < about.ndims; i++) bytes *= (size_t)about.dims[i];
     return bytes;
@@ -57,14 +57,14 @@ static void count_cells(const char *path, char delimiter) {
     an_csv_info info;
     an_csv_info_init(&info, sizeof info);
     if (an_csv_facts_create(&facts, context, path, delimiter)) return;
-    if (an_csv_info_get(facts, &info)) broken("nothing is known of a table");
+    if (an_csv_facts_info(facts, &info)) broken("nothing is known of a table");
     for (int64_t i = 0; i < info.columns; i++) {
         an_csv_column column;
         an_csv_column_init(&column, sizeof column);
         int64_t cells = 0, count = 0;
-        if (an_csv_column_get(facts, i, &column)) broken("nothing is known of a column");
+        if (an_csv_facts_column(facts, i, &column)) broken("nothing is known of a column");
         if (column.numbers + column.texts + column.missing != info.rows) broken("cells are not all counted");
-        for (int64_t k = 0; an_csv_value(facts, i, k, &count); k++) cells += count;
+        for (int64_t k = 0; an_csv_facts_value(facts, i, k, &count); k++) cells += count;
         if (column.values <= AN_CSV_MOST_VALUES && cells + column.missing != info.rows)
             broken("different cells are not all counted");
     }

@@ -144,7 +144,7 @@ static inline void check_dataset(an_dataset *d) {
     if (count < 1 || fields < 1 || fields > MOST_FIELDS) broken("a dataset without samples or fields");
     for (int f = 0; f < fields; f++) {
         an_field_init(&about[f], sizeof about[f]);
-        if (an_field_get(d, f, &about[f])) broken("a field that is not there");
+        if (an_dataset_field(d, f, &about[f])) broken("a field that is not there");
         bytes[f] = an_dtype_size(about[f].dtype);
         for (int i = 0; i < about[f].ndims; i++) bytes[f] *= (size_t)about[f].dims[i];
         for (int k = 0; k < 2; k++)

@@ -38,16 +38,16 @@ static inline void peak_begin(void) {
 }
 
 /* So many bytes in any case, and `ratio` for each of the input's. */
-static inline void peak_check(size_t least, size_t ratio, size_t bytes) {
+static inline void peak_check(size_t minimum, size_t ratio, size_t bytes) {
     const size_t taken = peak_most - peak_before;
-    if (taken <= least + ratio * bytes) return;
+    if (taken <= minimum + ratio * bytes) return;
     fprintf(stderr, "fuzz_peak: %zu bytes of input took %zu bytes of memory\n", bytes, taken);
     abort();
 }
 #else
 static inline void peak_begin(void) {}
-static inline void peak_check(size_t least, size_t ratio, size_t bytes) {
-    (void)least, (void)ratio, (void)bytes;
+static inline void peak_check(size_t minimum, size_t ratio, size_t bytes) {
+    (void)minimum, (void)ratio, (void)bytes;
 }
 #endif
 

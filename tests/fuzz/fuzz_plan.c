@@ -220,7 +220,7 @@ static void try_plan(const an_graph *graph, unsigned programs) {
     if (!went_well(an_program_create(&program, plan, params))) refuse("a program of a plan cannot be made");
     if (an_context_bytes(context) - before != (size_t)plan->memory.peak)
         refuse("the plan promised another number of bytes");
-    an_params_init(params, next(4));
+    an_params_reset(params, next(4));
     run_forms(program);
 done:
     an_program_destroy(&program);

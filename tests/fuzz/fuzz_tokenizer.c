@@ -48,7 +48,7 @@ static void encode(const an_tokenizer *t, const char *text, size_t length) {
         options.special = options.parse = false;
         const an_status of_pair = an_encoder_run(two, text, length, &options, &b, &m);
         if (of_pair != AN_OK && of_pair != AN_ERR_UNSUPPORTED) broken("a pair that cannot be encoded");
-    } else if (status != AN_ERR_UNSUPPORTED || !*an_encoder_error(one)) {
+    } else if (status != AN_ERR_UNSUPPORTED || !*an_last_error(NULL)) {
         /* A pattern may take too many steps, and a text may become too long. */
         broken("an error of a strange kind");
     }

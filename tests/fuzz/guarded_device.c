@@ -41,8 +41,8 @@ static void forbid(span s, const an_kernel *kernel) {
     enum { WORD = 8 };
     const span block = block_of(s, kernel);
     const size_t begin = (size_t)(s.begin - block.begin) / WORD * WORD;
-    const size_t end = an_round_up((size_t)(s.end - block.begin), WORD), most = (size_t)(block.end - block.begin);
-    ASAN_POISON_MEMORY_REGION(block.begin + begin, (end < most ? end : most) - begin);
+    const size_t end = an_round_up((size_t)(s.end - block.begin), WORD), maximum = (size_t)(block.end - block.begin);
+    ASAN_POISON_MEMORY_REGION(block.begin + begin, (end < maximum ? end : maximum) - begin);
 }
 
 static an_status guarded_allocate(const an_device *device, an_context *ctx, void **memory, size_t bytes) {

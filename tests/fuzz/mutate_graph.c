@@ -95,8 +95,8 @@ static bool try_node(writer *w, an_graph *g) {
     while (an_op_table[ops]) ops++;
     const an_op *op = an_op_table[next(w, ops)];
     int outputs = op->outputs == AN_OUTPUTS_ANY ? 1 + (int)next(w, SMALL) : op->outputs;
-    int most = op->inputs_max < 9 ? op->inputs_max : op->inputs_min + 2;
-    int count = op->inputs_min + (int)next(w, (uint64_t)(most - op->inputs_min) + 1);
+    int maximum = op->inputs_max < 9 ? op->inputs_max : op->inputs_min + 2;
+    int count = op->inputs_min + (int)next(w, (uint64_t)(maximum - op->inputs_min) + 1);
     memset(attributes, 0, sizeof attributes);
     for (int i = 0; i < count; i++) inputs[i] = i > 0 && next(w, 4) == 0 ? inputs[i - 1] : any_value(w, g);
     for (const an_attribute *a = op->attributes; a && a->name; a++)

@@ -29,7 +29,7 @@ def product():
             swap = lambda dims, yes: dims[:-2] + (dims[-1], dims[-2]) if yes else dims
             a = c.param("a", c.normal(*swap(a_dims, transpose_a)))
             b = c.param("b", c.normal(*swap(b_dims, transpose_b), scale=0.3))
-            yield c.weigh(c.op("product", [a, b], lambda a, b: multiply(a, b, transpose_a, transpose_b),
+            yield c.weigh(c.op("matmul", [a, b], lambda a, b: multiply(a, b, transpose_a, transpose_b),
                                transpose_a=transpose_a, transpose_b=transpose_b))
 
 

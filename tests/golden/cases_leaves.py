@@ -33,7 +33,7 @@ class Step(Case):
         return self.param(name, self.normal(*dims, scale=dims[-1] ** -0.5))
 
     def linear(self, x, weight):
-        return self.op("product", [x, weight], lambda x, w: x @ w.T, transpose_b=True)
+        return self.op("matmul", [x, weight], lambda x, w: x @ w.T, transpose_b=True)
 
     def bias(self, x, name, axis):
         size = x.tensor.shape[axis]
@@ -83,7 +83,7 @@ def adapted(c, x, outputs, rank=2):
     inputs = x.tensor.shape[-1]
     weights = [c.weight("weight", outputs, inputs), c.weight("first", rank, inputs), c.weight("second", outputs, rank)]
     narrow = c.op("scale", [c.linear(x, weights[1])], lambda x: SCALE * x, factor=SCALE)
-    y = c.op("product_sum", [x, weights[0], narrow, weights[2]], lambda x, w, y, v: x @ w.T + y @ v.T, transpose_b=True)
+    y = c.op("matmul_sum", [x, weights[0], narrow, weights[2]], lambda x, w, y, v: x @ w.T + y @ v.T, transpose_b=True)
     return y, weights
 
 

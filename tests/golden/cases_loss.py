@@ -60,7 +60,7 @@ def weighed_cross_entropy():
         t = c.input("targets", targets)
         inputs = [t] + ([c.input("weights", class_weights[targets.clamp(min=0)])] if weighs else [])
         if depth:
-            x = c.op("product", [c.param("src", c.normal(*dims[:-1], depth)), c.param("head", c.normal(classes, depth, scale=scale))],
+            x = c.op("matmul", [c.param("src", c.normal(*dims[:-1], depth)), c.param("head", c.normal(classes, depth, scale=scale))],
                      lambda a, b: a @ b.T, transpose_b=True)
         else:
             x = c.param("logits", c.normal(*dims, scale=scale))

@@ -39,10 +39,10 @@ static an_dtype find_dtype(const char *name) {
 }
 
 /* A number from `*at` on, which moves behind it; -1 if there is none in the range. */
-static int64_t parse_number(const char **at, int64_t most) {
+static int64_t parse_number(const char **at, int64_t maximum) {
     char *end;
     long long number = strtoll(*at, &end, 10);
-    bool is_fine = end != *at && number >= 0 && number <= most;
+    bool is_fine = end != *at && number >= 0 && number <= maximum;
     *at = end;
     return is_fine ? number : -1;
 }

@@ -66,14 +66,14 @@ static double expect(const test *t, kind k, double value) {
     return t->s->refuse ? value * (1 + 3 * limit_of(t, k)) : value;
 }
 
-void parity_compare(test *t, kind k, const golden_array *expected, double times, const an_array *got, double least) {
+void parity_compare(test *t, kind k, const golden_array *expected, double times, const an_array *got, double minimum) {
     double norm = norm_of(expected), sum = 0;
-    if (t->s->refuse && (norm == 0 || norm < least)) return; /* the change would be nothing, or drown */
+    if (t->s->refuse && (norm == 0 || norm < minimum)) return; /* the change would be nothing, or drown */
     for (int64_t i = 0; i < expected->count; i++) {
         double difference = golden_element(got, i) - expect(t, k, times * expected->values[i]);
         sum += difference * difference;
     }
-    judge(t, k, expected->name, sum == 0 ? 0 : sqrt(sum) / (times * fmax(norm, least)));
+    judge(t, k, expected->name, sum == 0 ? 0 : sqrt(sum) / (times * fmax(norm, minimum)));
 }
 
 void parity_compare_number(test *t, kind k, const char *name, double expected, double got) {

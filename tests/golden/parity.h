@@ -67,7 +67,7 @@ bool parity_get_gradients(const test *t, an_array *gradients);
 /* ---- comparing ---- */
 
 /* Compares with `times` the expected array, relative to its norm, which counts as `least` if it is less. */
-void parity_compare(test *t, kind k, const golden_array *expected, double times, const an_array *got, double least);
+void parity_compare(test *t, kind k, const golden_array *expected, double times, const an_array *got, double minimum);
 /* … a number, relative to itself. */
 void parity_compare_number(test *t, kind k, const char *name, double expected, double got);
 /* What the norm of a gradient counts as, if it is less. */

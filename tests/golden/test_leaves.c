@@ -107,7 +107,7 @@ static bool adds_by_leaves(const an_op *op) {
 static bool hide_leaves(test *t, kernel_choice choice) {
     for (int i = 0; an_op_table[i]; i++) {
         const an_op *op = an_op_table[i];
-        const bool is_part = op == &an_op_product || op == &an_op_cross_entropy;
+        const bool is_part = op == &an_op_matmul || op == &an_op_cross_entropy;
         if (!op->kernels[0] || (is_part && choice == LOSS_LEAF_BY_LEAF)) continue;
         const an_kernel *last = an_op_kernels(op, an_context_isa(t->ctx));
         while (last[1].name) last++;
@@ -303,7 +303,7 @@ static void run_case(test *t) {
 static void check_ops(session *s, bool all) {
     for (int i = 0; all && an_op_table[i]; i++) {
         const an_op *op = an_op_table[i];
-        const bool is_sum = op != &an_op_cross_entropy_each && op != &an_op_product_cross_entropy_each;
+        const bool is_sum = op != &an_op_cross_entropy_each && op != &an_op_matmul_cross_entropy_each;
         assert(i < MOST_OPS);
         if (seen[i] || !is_sum || !adds_by_leaves(op)) continue;
         s->failures++;

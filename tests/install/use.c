@@ -23,7 +23,7 @@ static int descend(an_params *params) {
         an_param_info_init(&info, sizeof info);
         an_array array;
         memset(&array, 0, sizeof array);
-        ok = an_param_info_get(params, i, &info) == AN_OK && info.elements <= 64;
+        ok = an_params_info(params, i, &info) == AN_OK && info.elements <= 64;
         if (!ok) break;
         array.dtype = info.dtype;
         array.ndims = info.ndims;
@@ -83,7 +83,7 @@ int main(void) {
         an_graph_set_loss(graph, an_binary_cross_entropy(graph, out, want), want);
     }
     ok = ok && an_graph_verify(graph) == AN_OK && an_params_create(&params, ctx, graph, NULL) == AN_OK &&
-         an_params_init(params, 1) == AN_OK && an_plan_create(&plan, ctx, graph, &options) == AN_OK &&
+         an_params_reset(params, 1) == AN_OK && an_plan_create(&plan, ctx, graph, &options) == AN_OK &&
          an_plan_memory_get(plan, &memory) == AN_OK && an_program_create(&program, plan, params) == AN_OK &&
          an_program_set_input(program, "x", &x) == AN_OK && an_program_set_input(program, "y", &y) == AN_OK &&
          an_program_set_scalar(program, "loss_gradient", 1.0 / BATCH) == AN_OK;

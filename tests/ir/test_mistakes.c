@@ -40,11 +40,11 @@ static void test_place_of_the_call(void **state) {
     an_value x = an_input(g, "x", AN_DTYPE_F32, AN_DIMS(batch, 32));
     an_value w = an_param(g, "w", AN_DTYPE_F32, AN_INITIALIZER_NORMAL, 0.02, AN_DIMS(64, 31));
     snprintf(here, sizeof here, "test_mistakes.c:%d", __LINE__ + 1);
-    an_value y = an_product(g, x, w, false, true);
+    an_value y = an_matmul(g, x, w, false, true);
     assert_int_equal(y, 0);
     an_value z = an_relu(g, an_add(g, y, x)); /* passes it on */
     assert_int_equal(z, 0);
-    REFUSED(g, AN_ERR_SHAPE, here, "product", "f32[batch,32]", "f32[64,31]");
+    REFUSED(g, AN_ERR_SHAPE, here, "matmul", "f32[batch,32]", "f32[64,31]");
 }
 
 /* An argument that is a builder call, on other lines, in whatever order the compiler takes them. */

@@ -80,7 +80,7 @@ static void test_printed_form(void **state) {
         "block 1 \"h.0\" depth=2\n"
         "scope 2 \"fc\" parent=1\n"
         "%1 = param(name=\"h.0.fc.weight\", initializer=1, scale=0.02) : f32[4,4] {block=2}\n"
-        "%2 = product(%0, %1, transpose_b=true) : f32[batch,4] {block=2}\n"
+        "%2 = matmul(%0, %1, transpose_b=true) : f32[batch,4] {block=2}\n"
         "%3, %4 = split(%2, axis=1) : f32[batch,2], f32[batch,2] {block=1}\n"
         "%5 = add(%3, %4) : f32[batch,2]\n"
         "output(%5, name=\"y\")\n"
@@ -94,7 +94,7 @@ static void test_printed_form(void **state) {
     an_block_begin(g, "h.0", 2);
     an_scope_begin(g, "fc");
     an_value w = an_param(g, "weight", AN_DTYPE_F32, AN_INITIALIZER_NORMAL, 0.02, AN_DIMS(4, 4));
-    an_value y = an_product(g, x, w, false, true);
+    an_value y = an_matmul(g, x, w, false, true);
     an_scope_end(g);
     an_value parts = an_split(g, y, 1, 2);
     an_block_end(g);

@@ -42,7 +42,7 @@ static void test_dump_after_changes(void **state) {
     an_value unused = an_param(g, "unused", AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(2));
     an_value gone = an_relu(g, x);
     an_value w = an_param(g, "w", AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(2, 2));
-    an_value y = an_product(g, x, w, false, false);
+    an_value y = an_matmul(g, x, w, false, false);
     g->origin = an_graph_result(g, gone)->node;
     an_value copy = an_relu(g, y);
     g->origin = an_graph_result(g, y)->node;
@@ -58,7 +58,7 @@ static void test_dump_after_changes(void **state) {
                                    "%0 = param(name=\"unused\", scale=1) : f32[2]\n"
                                    "%1 = param(name=\"w\", scale=1, parameter=1) : f32[2,2]\n"
                                    "%2 = input(name=\"x\") : f32[2,2]\n"
-                                   "%3 = product(%2, %1) : f32[2,2]\n"
+                                   "%3 = matmul(%2, %1) : f32[2,2]\n"
                                    "%4 = relu(%3) : f32[2,2]\n"
                                    "%5 = grad(%4, parameter=1) : f32[2,2] {phase=backward, origin=%3}\n";
     for (an_node *n = g->first; n; n = n->next) n->place = (an_place){0}; /* lines of this file */

@@ -39,15 +39,15 @@ static const wrong tokens[] = {
      "3:18: a \\ in a string must be followed by \" \\ n t r, or by x and two hexadecimal digits"},
     {X "output(%x, name=\"\\x00\")\n", "3:18: a string cannot hold the byte 0"},
     {X "output(%x, name=\"a\tb\")\n", "3:19: byte 0x09 in a string: write it as \\x09"},
-    {X "%y = product(%x, %x, transpose_b=yes)\n", "3:34: expected true or false, not 'yes'"},
+    {X "%y = matmul(%x, %x, transpose_b=yes)\n", "3:33: expected true or false, not 'yes'"},
 };
 
 static const wrong nodes[] = {
-    {X "%y = prodct(%x, %x)\n", "3:6: there is no op 'prodct'; did you mean 'product'?"},
+    {X "%y = matml(%x, %x)\n", "3:6: there is no op 'matml'; did you mean 'matmul'?"},
     {X "%y = frobnicate(%x)\n",
      "3:6: there is no op 'frobnicate'; an op that a program added (an_context_add_op) is known to that program only"},
-    {X "%y = product(%x, %x, transpos_b=true)\n",
-     "3:22: product has no attribute 'transpos_b'; did you mean 'transpose_b'?"},
+    {X "%y = matmul(%x, %x, transpos_b=true)\n",
+     "3:21: matmul has no attribute 'transpos_b'; did you mean 'transpose_b'?"},
     {X "%y = relu(%x, alpha=1)\n", "3:15: relu has no attribute 'alpha'"},
     {X "%y = softmax(%x, axis=1, axis=1)\n", "3:26: 'axis' is given twice"},
     {X "%y = softmax(axis=1, %x)\n", "3:22: inputs come before attributes"},

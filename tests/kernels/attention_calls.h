@@ -217,10 +217,10 @@ typedef void kernel_test(an_context *ctx, int number, const char *name, an_dtype
 static inline void for_each_kernel(kernel_test *test) {
     static const an_dtype dtypes[] = {AN_DTYPE_F32, AN_DTYPE_F64, AN_DTYPE_BF16};
     an_context *machine = context_of(AN_ISA_AUTO, 1);
-    const an_isa most = an_context_isa(machine);
+    const an_isa maximum = an_context_isa(machine);
     int tested = 0;
     an_context_destroy(&machine);
-    for (an_isa isa = AN_ISA_BASE; isa <= most; isa++) {
+    for (an_isa isa = AN_ISA_BASE; isa <= maximum; isa++) {
         an_context *ctx = context_of(isa, 2);
         for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
             const problem p = {dtypes[d], 1, 1, 1, 1, 1, 32, 0, {.scale = 1}, 0, false};

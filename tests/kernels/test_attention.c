@@ -54,8 +54,8 @@ static void check_precision(an_context *ctx, int number, const char *name, an_dt
             const errors e = compare(&o->t[t], &right[i]->t[t]);
             const bool is_low = o->t[t].dtype == AN_DTYPE_BF16;
             const double unit = dtype == AN_DTYPE_F64 ? 0x1p-53 : is_low ? 0x1p-9 : 0x1p-24;
-            const errors most = is_low ? most_bf16 : most_f32;
-            if (e.usual > most.usual * unit || e.largest > most.largest * unit)
+            const errors maximum = is_low ? most_bf16 : most_f32;
+            if (e.usual > maximum.usual * unit || e.largest > maximum.largest * unit)
                 fail_msg("%s, %s, %s, %d tokens: tensor %d is off by %.3g units, at most by %.3g",
                          an_isa_name(an_context_isa(ctx)), name, an_dtype_name(dtype), (int)p.keys, t, e.usual / unit,
                          e.largest / unit);
@@ -252,11 +252,11 @@ static void check_scratch(an_context *ctx, int number, const char *name, an_dtyp
     static const int64_t sizes[] = {1, 2, 63, 64, 65, 127, 129, 300};
     an_tensor src[MOST_SOURCES], dst[3];
     operands *o = make_empty(&large);
-    size_t most[2];
+    size_t maximum[2];
     (void)name;
     for (int is_diff = 0; is_diff < 2; is_diff++) {
         const an_call call = call_of(o, ctx, is_diff, src, dst);
-        most[is_diff] = kernels_of(is_diff, an_context_isa(ctx))[number].scratch(&call);
+        maximum[is_diff] = kernels_of(is_diff, an_context_isa(ctx))[number].scratch(&call);
     }
     destroy(&o);
     for (int64_t i = 0; i < 16 * 8 * 8; i += 7) { /* batches, sizes of queries, sizes of keys */
@@ -267,7 +267,7 @@ static void check_scratch(an_context *ctx, int number, const char *name, an_dtyp
         o = make_empty(&small);
         for (int is_diff = 0; is_diff < 2; is_diff++) {
             const an_call call = call_of(o, ctx, is_diff, src, dst);
-            assert_true(kernels_of(is_diff, an_context_isa(ctx))[number].scratch(&call) <= most[is_diff]);
+            assert_true(kernels_of(is_diff, an_context_isa(ctx))[number].scratch(&call) <= maximum[is_diff]);
         }
         destroy(&o);
     }

@@ -178,14 +178,14 @@ static void test_every_smaller_size(void **state) {
         for (size_t l = 0; l < sizeof largest / sizeof largest[0]; l++)
             for (int kind = 0; kind < KINDS; kind++) {
                 assert_true(applies(ctx, &largest[l], kind, dtypes[i]));
-                const size_t most = scratch_of(ctx, &largest[l], kind, dtypes[i], onednn_of(kind));
+                const size_t maximum = scratch_of(ctx, &largest[l], kind, dtypes[i], onednn_of(kind));
                 for (int64_t h = 1; h <= largest[l].height; h += h < 6 ? 1 : 5)
                     for (int64_t w = 1; w <= largest[l].width; w += w < 4 ? 1 : 6) {
                         problem p = largest[l];
                         p.height = h;
                         p.width = w;
                         p.samples = samples[(size_t)(h + w) % (sizeof samples / sizeof samples[0])];
-                        assert_true(scratch_of(ctx, &p, kind, dtypes[i], onednn_of(kind)) <= most);
+                        assert_true(scratch_of(ctx, &p, kind, dtypes[i], onednn_of(kind)) <= maximum);
                         check_problem(ctx, &p, kind, dtypes[i], false);
                     }
             }

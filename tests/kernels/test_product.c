@@ -456,7 +456,7 @@ static void test_zero_depth(void **state) {
 static void test_scratch(void **state) {
     (void)state;
     enum { TRIES = 20000 };
-    static const int64_t most[] = {40, 6000, 6000, 70000};
+    static const int64_t maximum[] = {40, 6000, 6000, 70000};
     const int count = machine_levels();
     for (int threads = 1; threads <= 64; threads *= 8) {
         an_context *ctx = NULL;
@@ -468,7 +468,7 @@ static void test_scratch(void **state) {
             int64_t large[4], small[4];
             for (uint64_t j = 0; j < 4; j++) { /* sizes of every order of magnitude */
                 double x = noise(8 * i + j) / 2 + 0.5, y = noise(8 * i + 4 + j) / 2 + 0.5;
-                large[j] = (int64_t)exp(x * log((double)most[j]) + 1e-9);
+                large[j] = (int64_t)exp(x * log((double)maximum[j]) + 1e-9);
                 small[j] = i % 2 ? large[j] : 1 + (int64_t)(y * (double)(large[j] - 1));
             }
             const level *l = &levels[i % (uint64_t)count];
@@ -500,10 +500,10 @@ static void test_leaf_scratch(void **state) {
         assert_int_equal(an_context_create(&ctx, &options), AN_OK);
         for (uint64_t i = 0; i < TRIES; i++) {
             int64_t large[5], small[5]; /* leaves, samples, rows of a sample, rows and columns of dst */
-            static const int64_t most[] = {LEAVES, 300, 600, ROWS, ROWS};
+            static const int64_t maximum[] = {LEAVES, 300, 600, ROWS, ROWS};
             for (uint64_t j = 0; j < 5; j++) {
                 const double x = noise(10 * i + j) / 2 + 0.5, y = noise(10 * i + 5 + j) / 2 + 0.5;
-                large[j] = (int64_t)exp(x * log((double)most[j]) + 1e-9);
+                large[j] = (int64_t)exp(x * log((double)maximum[j]) + 1e-9);
                 small[j] = i % 2 || j == 2 ? large[j] : 1 + (int64_t)(y * (double)(large[j] - 1));
             }
             const level *l = &levels[i % (uint64_t)count];

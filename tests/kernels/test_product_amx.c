@@ -17,7 +17,7 @@ typedef struct {
 /* Everything that a job needs, and what it gives. Operands are the same numbers whichever way they lie. */
 typedef struct {
     an_context *ctx;
-    sizes most;
+    sizes maximum;
     uint16_t *a, *b; /* rows × depth, columns × depth */
     uint16_t *turned_a, *turned_b;
     char *scratch;
@@ -55,18 +55,18 @@ static void turn(const uint16_t *from, int64_t items, int64_t lanes, int64_t dep
             for (int64_t k = 0; k < depth; k++) to[(i * depth + k) * lanes + l] = from[(i * lanes + l) * depth + k];
 }
 
-static bench make_bench(int threads, sizes most) {
-    bench t = {.ctx = context_of(threads), .most = most};
-    const int64_t a = most.items * most.rows * most.depth, b = most.items * most.columns * most.depth;
+static bench make_bench(int threads, sizes maximum) {
+    bench t = {.ctx = context_of(threads), .maximum = maximum};
+    const int64_t a = maximum.items * maximum.rows * maximum.depth, b = maximum.items * maximum.columns * maximum.depth;
     t.a = allocate(a, sizeof *t.a);
     t.b = allocate(b, sizeof *t.b);
     t.turned_a = allocate(a, sizeof *t.a);
     t.turned_b = allocate(b, sizeof *t.b);
     fill(t.a, a, 1);
     fill(t.b, b, 2);
-    t.f32 = allocate(most.items * most.rows * most.columns, sizeof *t.f32);
-    t.bf16 = allocate(most.items * most.rows * most.columns, sizeof *t.bf16);
-    t.scratch_bytes = an_amx_scratch(t.ctx, most.items, most.rows, most.columns, most.depth);
+    t.f32 = allocate(maximum.items * maximum.rows * maximum.columns, sizeof *t.f32);
+    t.bf16 = allocate(maximum.items * maximum.rows * maximum.columns, sizeof *t.bf16);
+    t.scratch_bytes = an_amx_scratch(t.ctx, maximum.items, maximum.rows, maximum.columns, maximum.depth);
     t.scratch = allocate((int64_t)t.scratch_bytes, 1);
     memset(t.scratch + t.scratch_bytes, GUARD_BYTE, GUARD);
     return t;

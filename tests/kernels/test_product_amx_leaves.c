@@ -64,10 +64,10 @@ static void run_in_scratch_of(const an_kernel *kernel, an_call call, const probl
     const int64_t depth = (p->samples + p->more_samples) * p->each;
     const an_tensor src[] = {matrix(NULL, p->rows, depth, p->transpose_a),
                              matrix(NULL, p->columns, depth, !p->transpose_b)};
-    const an_leaf_cut most = {.count = p->leaves + p->more_leaves, .samples = p->samples + p->more_samples};
+    const an_leaf_cut maximum = {.count = p->leaves + p->more_leaves, .samples = p->samples + p->more_samples};
     an_call largest = call;
     largest.src = src;
-    largest.leaves = &most;
+    largest.leaves = &maximum;
     const size_t bytes = kernel->scratch(&largest);
     char *scratch = allocate((int64_t)bytes, 1);
     memset(scratch, 0xff, bytes);

@@ -157,8 +157,8 @@ static int64_t draw(int64_t below) {
 }
 
 /* Sizes of every order of magnitude, mostly small. */
-static int64_t draw_size(int64_t most) {
-    const int64_t below = 1 + draw(most);
+static int64_t draw_size(int64_t maximum) {
+    const int64_t below = 1 + draw(maximum);
     return 1 + draw(below);
 }
 

@@ -161,12 +161,12 @@ static void test_leaves(void **state) {
 typedef struct {
     const an_leaf_cut *leaves;
     int64_t rows; /* so far */
-    int64_t most;
+    int64_t maximum;
 } seen;
 
 static an_status see(void *user, const an_loss_chunk *chunk) {
     seen *s = user;
-    assert_true(chunk->rows > 0 && chunk->rows <= s->most);
+    assert_true(chunk->rows > 0 && chunk->rows <= s->maximum);
     assert_non_null(chunk->sums);
     for (int i = 0; i < chunk->add_count; i++) assert_non_null(chunk->add_to[i]);
     s->rows += chunk->rows;
@@ -179,10 +179,10 @@ static void test_choice(void **state) {
     enum { TRIES = 3000, LEAVES = 200, ROW = 100 };
     for (uint64_t i = 0; i < TRIES; i++) {
         int64_t large[4], small[4]; /* leaves, samples, rows of a sample, and of a buffer */
-        static const int64_t most[] = {LEAVES, 300, 900, 8000};
+        static const int64_t maximum[] = {LEAVES, 300, 900, 8000};
         for (uint64_t j = 0; j < 4; j++) {
             const double x = noise(8 * i + j) / 2 + 0.5, y = noise(8 * i + 4 + j) / 2 + 0.5;
-            large[j] = (int64_t)exp(x * log((double)most[j]) + 1e-9);
+            large[j] = (int64_t)exp(x * log((double)maximum[j]) + 1e-9);
             small[j] = i % 3 == 0 || j > 1 ? large[j] : 1 + (int64_t)(y * (double)(large[j] - 1));
         }
         const an_leaf_cut known = {.count = large[0], .samples = large[1]};
@@ -198,7 +198,7 @@ static void test_choice(void **state) {
         int64_t ends[LEAVES];
         char memory[AN_LOSS_MOST_BUFFERS];
         void *sums;
-        seen s = {.leaves = &leaves, .most = needed.rows};
+        seen s = {.leaves = &leaves, .maximum = needed.rows};
         an_loss_walk walk = {.leaves = &leaves, .each = small[2], .cut = needed, .ends = ends, .run = see, .user = &s};
         for (int b = 0; b <= needed.buffers; b++)
             walk.buffers[b] = memory + b; /* the others are NULL, which `see` finds */
@@ -218,12 +218,13 @@ static void test_scratch(void **state) {
     options.threads = 3;
     OK(NULL, an_context_create(&ctx, &options));
     for (uint64_t i = 0; i < TRIES; i++) {
-        static const int64_t most[] = {64, 200, 300, 3000, 600}; /* leaves, samples, rows of a sample, classes, depth */
+        static const int64_t maximum[] = {64, 200, 300, 3000,
+                                          600}; /* leaves, samples, rows of a sample, classes, depth */
         int64_t sizes[2][5];
         size_t bytes[2];
         for (uint64_t j = 0; j < 5; j++) {
             const double x = noise(10 * i + j) / 2 + 0.5, y = noise(10 * i + 5 + j) / 2 + 0.5;
-            sizes[0][j] = (int64_t)exp(x * log((double)most[j]) + 1e-9);
+            sizes[0][j] = (int64_t)exp(x * log((double)maximum[j]) + 1e-9);
             sizes[1][j] = j > 1 ? sizes[0][j] : 1 + (int64_t)(y * (double)(sizes[0][j] - 1));
         }
         for (int j = 0; j < 2; j++) {

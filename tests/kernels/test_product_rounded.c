@@ -53,13 +53,13 @@ static float element(const float *row, int64_t column) {
     float sum = 0;
     for (int64_t k = 0; k < depth; k += AN_Q8_0_ELEMENTS) {
         const unsigned char *block = an_q8_0_block(blocks, column * depth + k);
-        float most = 0;
+        float maximum = 0;
         long total = 0;
-        for (int i = 0; i < AN_Q8_0_ELEMENTS; i++) most = fmaxf(most, fabsf(row[k + i]));
-        const float factor = most >= 0x1p-80F ? 16256.0F / most : 0;
+        for (int i = 0; i < AN_Q8_0_ELEMENTS; i++) maximum = fmaxf(maximum, fabsf(row[k + i]));
+        const float factor = maximum >= 0x1p-80F ? 16256.0F / maximum : 0;
         for (int i = 0; i < AN_Q8_0_ELEMENTS; i++)
             total += lrintf(row[k + i] * factor) * (int8_t)block[AN_Q8_0_SCALE_BYTES + i];
-        sum = fmaf((float)total, an_q8_0_scale(block) * (factor > 0 ? most / 16256.0F : 0), sum);
+        sum = fmaf((float)total, an_q8_0_scale(block) * (factor > 0 ? maximum / 16256.0F : 0), sum);
     }
     return sum;
 }

@@ -31,10 +31,10 @@ static int64_t drawn(int64_t below) {
 }
 
 /* Mostly small, at times up to `most`. */
-static int64_t drawn_size(int64_t most) {
-    const int64_t bounds[] = {4, 40, most};
+static int64_t drawn_size(int64_t maximum) {
+    const int64_t bounds[] = {4, 40, maximum};
     const int64_t bound = bounds[drawn(3)];
-    return 1 + drawn(bound < most ? bound : most);
+    return 1 + drawn(bound < maximum ? bound : maximum);
 }
 
 static void store(const an_tensor *t, int64_t at, double value) {

@@ -82,7 +82,7 @@ static void test_a_plan_is_no_training(void **state) {
     open.purpose = AN_OPEN_PLAN;
     set(&launches[0], true);
     OK(ctx, an_config_create(&parsed, ctx, &options));
-    OK(ctx, an_trainer_open_with(&trainer, ctx, parsed, &open));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, parsed, &open));
     set(&launches[0], false);
     an_trainer_destroy(&trainer);
     an_config_destroy(&parsed);

@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
     stored.gradients = false;
     OK(an_plan_create(&plan, ctx, graph, &planned));
     OK(an_params_create(&params, ctx, graph, &stored));
-    OK(an_params_init(params, 0));
+    OK(an_params_reset(params, 0));
     OK(an_weights_load(params, argv[1], AN_MODEL_WEIGHTS_AUTO));
     OK(an_program_create(&program, plan, params));
     an_array output = {.data = room(BATCH * width, sizeof(float)), .dtype = AN_DTYPE_F32};

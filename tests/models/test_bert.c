@@ -96,7 +96,7 @@ static void train(golden *g, int64_t micro, double *losses) {
     const an_optimizer_options optimizer = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_ADAMW};
     const an_group_options groups = {DEFAULTS(an_group_options), .weight_decay = decay};
     an_trainer_options options;
-    an_init_options init;
+    an_load_options init;
     an_trainer *trainer = NULL;
     an_graph *graph = make_graph();
     an_dataset *dataset = make_dataset(g);
@@ -108,9 +108,9 @@ static void train(golden *g, int64_t micro, double *losses) {
     options.rate = rate;
     options.clip_norm = 0;
     OK(ctx, an_trainer_create(&trainer, graph, dataset, NULL, &options));
-    an_init_options_init(&init, sizeof init);
+    an_load_options_init(&init, sizeof init);
     init.path = GOLDEN "model.safetensors"; /* "bert." is before every name but the classifier's */
-    OK(ctx, an_trainer_init(trainer, &init));
+    OK(ctx, an_trainer_load_weights(trainer, &init));
     for (int step = 0; step < STEPS; step++) {
         an_step_metrics metrics;
         an_step_metrics_init(&metrics, sizeof metrics);

@@ -47,7 +47,7 @@ static running start(an_graph *g) {
     options.symbol_count = 1;
     OK(ctx, an_plan_create(&r.plan, ctx, g, &options));
     OK(ctx, an_params_create(&r.params, ctx, g, NULL));
-    OK(ctx, an_params_init(r.params, 1));
+    OK(ctx, an_params_reset(r.params, 1));
     OK(ctx, an_program_create(&r.program, r.plan, r.params));
     OK(ctx, an_program_bind(r.program, "batch", BATCH));
     const an_array inputs = array_of(x, AN_DTYPE_F64, 2, dims), targets = array_of(y, AN_DTYPE_F64, 2, target_dims);

@@ -96,7 +96,7 @@ static void training_create(training *t, an_dtype precision) {
     OK(ctx, make_gpt(&t->graph));
     OK(ctx, an_plan_create(&t->plan, ctx, t->graph, &options));
     OK(ctx, an_params_create(&t->params, ctx, t->graph, NULL));
-    OK(ctx, an_params_init(t->params, SEED));
+    OK(ctx, an_params_reset(t->params, SEED));
     OK(ctx, an_program_create(&t->program, t->plan, t->params));
     OK(ctx, an_program_set_scalar(t->program, "loss_gradient", 1.0 / (BATCH * TOKENS)));
     const int64_t count = an_params_count(t->params);
@@ -106,7 +106,7 @@ static void training_create(training *t, an_dtype precision) {
         for (int64_t i = 0; i < count; i++) {
             an_param_info info;
             an_param_info_init(&info, sizeof info);
-            OK(ctx, an_param_info_get(t->params, i, &info));
+            OK(ctx, an_params_info(t->params, i, &info));
             t->moments[m][i] = calloc((size_t)info.elements, sizeof(float));
             assert_non_null(t->moments[m][i]);
         }
@@ -139,7 +139,7 @@ static void update_all(training *t, int step) {
     for (int64_t i = 0; i < an_params_count(t->params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(t->params, i, &info));
+        OK(ctx, an_params_info(t->params, i, &info));
         float *weights = malloc((size_t)info.elements * sizeof(float));
         float *gradient = malloc((size_t)info.elements * sizeof(float));
         assert_true(weights && gradient);
@@ -238,7 +238,7 @@ static void dump(const char *path) {
     for (int64_t i = 0; i < 2 * count; i++) { /* all lines, then all numbers */
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(t.params, i % count, &info));
+        OK(ctx, an_params_info(t.params, i % count, &info));
         if (i == count) fprintf(file, "end\n");
         if (i < count) {
             fprintf(file, "%s", info.name);

@@ -173,7 +173,7 @@ static void bert_heads(void **state) {
                 {AN_BERT_HEAD_EMBEDDING, AN_BERT_POOLING_MEAN, 4, false},
                 {AN_BERT_HEAD_EMBEDDING, AN_BERT_POOLING_FIRST, 4, false},
                 {AN_BERT_HEAD_NONE, AN_BERT_POOLING_POOLER, 4, false}};
-    size_t most = 0;
+    size_t maximum = 0;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         an_bert_options o = small_bert();
@@ -182,8 +182,8 @@ static void bert_heads(void **state) {
         o.pooling = rows[i].pooling;
         if (o.head != AN_BERT_HEAD_CLASSES) o.classes = 0;
         OK(ctx, an_model_bert(&g, ctx, &o));
-        if (i == 0) most = g->parameter_count;
-        assert_int_equal(g->parameter_count + (size_t)rows[i].fewer, most);
+        if (i == 0) maximum = g->parameter_count;
+        assert_int_equal(g->parameter_count + (size_t)rows[i].fewer, maximum);
         assert_int_equal(g->loss != 0, rows[i].has_loss);
         an_graph_destroy(&g);
     }

@@ -91,9 +91,9 @@ typedef struct {
     an_program *program;
 } runner;
 
-static void runner_create(runner *r, an_graph *g, int64_t most, an_dtype precision) {
+static void runner_create(runner *r, an_graph *g, int64_t maximum, an_dtype precision) {
     const char *symbols[] = {"batch", "tokens"};
-    const int64_t maxima[] = {most, TOKENS};
+    const int64_t maxima[] = {maximum, TOKENS};
     an_plan_options options;
     an_plan_options_init(&options, sizeof options);
     an_params_options stored;
@@ -106,7 +106,7 @@ static void runner_create(runner *r, an_graph *g, int64_t most, an_dtype precisi
     stored.gradients = false;
     OK(ctx, an_plan_create(&r->plan, ctx, g, &options));
     OK(ctx, an_params_create(&r->params, ctx, g, &stored));
-    OK(ctx, an_params_init(r->params, 1));
+    OK(ctx, an_params_reset(r->params, 1));
     OK(ctx, an_program_create(&r->program, r->plan, r->params));
 }
 

@@ -23,7 +23,7 @@ static void run_model(an_graph *g, const an_array *input, const char *name, cons
     while (an_graph_symbol_name(g, options.symbol_count)) options.symbol_count++;
     OK(ctx, an_plan_create(&plan, ctx, g, &options));
     OK(ctx, an_params_create(&params, ctx, g, NULL));
-    OK(ctx, an_params_init(params, 1));
+    OK(ctx, an_params_reset(params, 1));
     OK(ctx, an_program_create(&program, plan, params));
     OK(ctx, an_program_bind(program, "batch", BATCH));
     if (options.symbol_count > 1) OK(ctx, an_program_bind(program, "tokens", TOKENS));

@@ -43,19 +43,19 @@ static inline an_trainer *open_with_config(const char *text, an_config **config)
     from.file = "run.yaml";
     write_text("run.yaml", text);
     OK(ctx, an_config_create(config, ctx, &from));
-    OK(ctx, an_trainer_open_config(&trainer, ctx, *config));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, *config, NULL));
     return trainer;
 }
 
 /* Loads the weights again with one allocation more that succeeds each time, until memory is no problem any more. */
-static inline void init_without_memory(an_trainer *trainer, an_config *config, an_status expected, int most) {
+static inline void init_without_memory(an_trainer *trainer, an_config *config, an_status expected, int maximum) {
     an_status status = AN_ERR_MEMORY;
     for (int n = 1; status == AN_ERR_MEMORY; n++) {
         counted.fail_at = counted.calls + n;
         status = an_open_init(trainer, config, ctx);
         counted.fail_at = 0;
         if (status != expected && status != AN_ERR_MEMORY) fail_msg("%d: %s", n, an_last_error(ctx));
-        assert_true(n < most);
+        assert_true(n < maximum);
     }
     assert_int_equal(status, expected);
 }

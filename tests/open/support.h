@@ -35,7 +35,7 @@ static inline void write_text(const char *name, const char *text) {
 static inline an_trainer *open_run(const char *config) {
     an_trainer *trainer = NULL;
     write_text("run.yaml", config);
-    OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml"));
+    OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml", NULL));
     return trainer;
 }
 
@@ -50,7 +50,7 @@ static inline double train(an_trainer *trainer) {
 static inline void refused(const char *config, an_status status, const char *words) {
     an_trainer *trainer = NULL;
     write_text("run.yaml", config);
-    const an_status given = an_trainer_open(&trainer, ctx, "run.yaml");
+    const an_status given = an_trainer_open(&trainer, ctx, "run.yaml", NULL);
     if (given != status) fail_msg("%s, not %s: %s", an_status_name(given), an_status_name(status), an_last_error(ctx));
     assert_null(trainer);
     if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));

@@ -52,9 +52,9 @@ static result run_config(an_context *ctx, int64_t steps) {
     options.sets = sets;
     options.set_count = 2;
     TRY(an_config_create(&config, ctx, &options));
-    TRY(an_trainer_open_config(&trainer, ctx, config));
+    TRY(an_trainer_open_config(&trainer, ctx, config, NULL));
     const result r = run(ctx, trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     return r;
 }

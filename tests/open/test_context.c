@@ -42,9 +42,9 @@ static void test_other_instructions_are_refused(void **state) {
     OK(ctx, an_config_create(&config, ctx, &options));
     open.fresh = true;
     open.purpose = AN_OPEN_PLAN;
-    assert_int_equal(an_trainer_open_with(&trainer, ctx, config, &open), AN_ERR_ARGUMENT);
+    assert_int_equal(an_trainer_open_config(&trainer, ctx, config, &open), AN_ERR_ARGUMENT);
     open.purpose = AN_OPEN_PLAIN; /* others are compared with it, in a context of its own */
-    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &open));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, &open));
     an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     snprintf(text, sizeof text, RUN "run: {isa: %s}\n", an_isa_name(own));
@@ -65,7 +65,7 @@ static void test_options_have_what_the_config_asks_for(void **state) {
     assert_int_equal(options.threads, 3);
     assert_int_equal(options.isa, AN_ISA_BASE);
     assert_int_equal(an_context_create(&made, &options), AN_OK);
-    OK(made, an_trainer_open(&trainer, made, "run.yaml"));
+    OK(made, an_trainer_open(&trainer, made, "run.yaml", NULL));
     an_trainer_destroy(&trainer);
     an_context_destroy(&made);
 
@@ -93,7 +93,7 @@ static void test_a_run_keeps_its_instructions(void **state) {
     write_sums();
     write_text("run.yaml", text);
     assert_int_equal(an_context_create(&made, &options), AN_OK);
-    OK(made, an_trainer_open(&trainer, made, "run.yaml"));
+    OK(made, an_trainer_open(&trainer, made, "run.yaml", NULL));
     OK(made, an_trainer_save(trainer, 1));
     an_trainer_destroy(&trainer);
     an_context_destroy(&made);

@@ -25,7 +25,7 @@ static double loss_of(const char *type, const char *documents) {
              type, documents, documents);
     an_trainer *trainer = open_run(config);
     OK(ctx, an_trainer_evaluate(trainer, &evaluation));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return evaluation.loss;
 }
 
@@ -66,7 +66,7 @@ static void test_one_document_is_the_same_joined_and_apart(void **state) {
         an_trainer *trainer = open_run(config);
         OK(ctx, an_trainer_evaluate(trainer, &evaluation));
         losses[apart] = evaluation.loss;
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     assert_true(losses[0] == losses[1]);
 }

@@ -12,6 +12,7 @@
 #include "train/trainer.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
+#include "support/export_as.h"
 
 enum { STEPS = 20, WIDTH = 64, HIDDEN = 96, CONTEXT = 24, VOCABULARY = 70, GENERATED = 16 };
 
@@ -228,7 +229,7 @@ static void test_leaves_together(void **state) {
 
 static void train_rank(one_rank *r) {
     an_trainer *t = NULL;
-    an_status status = an_trainer_open(&t, r->ctx, "run.yaml");
+    an_status status = an_trainer_open(&t, r->ctx, "run.yaml", NULL);
     while (status == AN_OK && an_trainer_next_step(t) < STEPS) status = an_trainer_step(t, NULL);
     if (status == AN_OK) status = an_trainer_state_hash(t, r->hash);
     rank_failed(r, "training", status);
@@ -370,9 +371,9 @@ static void test_exports(void **state) {
         assert_memory_equal(trained, other, sizeof trained);
         an_predictor_destroy(&p);
         OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-        OK(ctx, an_checkpoint_export_merged(c, "merged.safetensors"));
-        OK(ctx, an_checkpoint_export_huggingface(c, "published", NULL));
-        OK(ctx, an_checkpoint_export_adapter(c, "adapter"));
+        OK(ctx, export_as(c, "merged.safetensors", AN_EXPORT_MERGED));
+        OK(ctx, export_as(c, "published", AN_EXPORT_HUGGINGFACE));
+        OK(ctx, export_as(c, "adapter", AN_EXPORT_ADAPTER));
         an_checkpoint_close(&c);
         for (int k = 0; k < 2; k++) {
             begin();

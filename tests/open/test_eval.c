@@ -16,10 +16,10 @@ static void test_first_samples_only(void **state) {
     an_trainer *trainer =
         open_run("model: {type: mlp}\ndata: {train: " SUMS("") ", eval: " SUMS("") "}\n" REST "eval: {samples: 24}\n");
     OK(ctx, an_trainer_evaluate(trainer, &some));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run("model: {type: mlp}\ndata: {train: " SUMS("") ", eval: " SUMS(", part: 0%..25%") "}\n" REST);
     OK(ctx, an_trainer_evaluate(trainer, &quarter));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     assert_int_equal(some.samples, 24);
     assert_true(some.loss == quarter.loss && some.mean_absolute_error == quarter.mean_absolute_error);
     assert_true(some.r2 == quarter.r2 && quarter.samples == 24);
@@ -28,7 +28,7 @@ static void test_first_samples_only(void **state) {
                                                                                          "eval: {samples: 1000}\n");
     OK(ctx, an_trainer_evaluate(trainer, &some));
     assert_int_equal(some.samples, 96);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void expect_metrics(an_trainer *trainer, const char *expected) {
@@ -38,7 +38,7 @@ static void expect_metrics(an_trainer *trainer, const char *expected) {
         snprintf(names + length, sizeof names - length, "%s%s", i ? " " : "", an_trainer_metric(trainer, i));
     }
     assert_string_equal(names, expected);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* With several targets, R² is around one mean of all: it is for who asks. */
@@ -101,7 +101,7 @@ static void check_norms(const char *kind, int count, const char *first, const ch
         assert_true(fabs(sqrt(sum) - metrics.norm) < 1e-12 * metrics.norm);
     }
     FAILS(ctx, an_trainer_norm(trainer, count, &name, &norm), AN_ERR_ARGUMENT, "does not exist");
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Squares of the parts add up to that of the whole, which the step tells. */
@@ -129,7 +129,7 @@ static void test_norms_of_a_language_model(void **state) {
     for (int i = 0; i < count; i++) OK(ctx, an_trainer_norm(trainer, i, &names[i], &norm));
     assert_string_equal(names[2], "h.0");
     assert_string_equal(names[4], "ln_f");
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* A class that is in the file and not in the part that is trained on; one label that makes many classes. */
@@ -161,10 +161,10 @@ static void test_classes_that_training_never_sees(void **state) {
         options.text = text;
         options.length = strlen(text);
         OK(ctx, an_config_create(&config, ctx, &options));
-        OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+        OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
         assert_int_equal(an_config_warning_count(config), cases[i].warning != NULL);
         if (cases[i].warning) assert_string_equal(an_config_warning(config, 0), cases[i].warning);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         an_config_destroy(&config);
     }
 }

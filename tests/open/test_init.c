@@ -127,7 +127,7 @@ static void test_path(void **state) {
     write_model("inside/w.safetensors", "F32", "");
     write_text("inside/run.yaml", "model: {type: mlp, hidden: [4], init: {from: w.safetensors}}\n"
                                   "data: {train: {type: csv, path: ../sums.csv, inputs: [a, b], targets: sum}}\n" REST);
-    OK(ctx, an_trainer_open(&t, ctx, "inside/run.yaml"));
+    OK(ctx, an_trainer_open(&t, ctx, "inside/run.yaml", NULL));
     assert_loaded(t);
     an_trainer_destroy(&t);
 }
@@ -146,7 +146,7 @@ static void test_plan(void **state) {
     write_sums();
     write_text("run.yaml", FROM("nowhere.safetensors"));
     OK(ctx, an_config_create(&c, ctx, &from));
-    OK(ctx, an_trainer_open_with(&t, ctx, c, &options));
+    OK(ctx, an_trainer_open_config(&t, ctx, c, &options));
     an_trainer_destroy(&t);
     an_config_destroy(&c);
 }

@@ -9,6 +9,7 @@
 
 #include "open/init_model.h"
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
+#include "support/export_as.h"
 
 enum { LAYERS = 2, WIDTH = 32, KEYS = 16, HIDDEN = 64, VOCABULARY = 24, TOKENS = 16, MOST_NAMES = 64, MOST = 1 << 16 };
 
@@ -112,7 +113,7 @@ static void find_logits(const char *model, const char *rest, float logits[TOKENS
     an_predictor_options_init(&options, sizeof options);
     an_trainer *t = open_model(model, rest);
     for (int i = 0; i < TOKENS; i++) tokens[i] = i * 5 % VOCABULARY;
-    options.most = 2;
+    options.maximum = 2;
     OK(ctx, an_predictor_create(&p, t, &options));
     OK(ctx, an_predictor_run_tokens(p, 2, tokens, logits));
     an_predictor_destroy(&p);
@@ -153,14 +154,15 @@ static void assert_same_file(const char *path, const char *other) {
     an_weights_close(&b);
 }
 
-static void export_to(const char *from, const char *to, bool folder, an_export_type type) {
+static void export_to(const char *from, const char *to, bool folder, an_dtype type) {
     an_export_options o;
     an_export_options_init(&o, sizeof o);
-    o.type = type;
+    o.dtype = type;
+    o.format = folder ? AN_EXPORT_HUGGINGFACE : AN_EXPORT_GGUF;
     an_checkpoint *c = NULL;
     forget(to);
     OK(ctx, an_checkpoint_open(&c, ctx, from));
-    OK(ctx, folder ? an_checkpoint_export_huggingface(c, to, &o) : an_checkpoint_export_gguf(c, to, &o));
+    OK(ctx, an_checkpoint_export(c, to, &o));
     an_checkpoint_close(&c);
 }
 
@@ -183,15 +185,15 @@ static void test_logits(void **state) {
 static void test_round_trip(void **state) {
     (void)state;
     write_folders("F32");
-    export_to("phi3", "hf", true, AN_EXPORT_F32);
+    export_to("phi3", "hf", true, AN_DTYPE_F32);
     assert_same_file("phi3", "hf");
-    export_to("phi3", "m.gguf", false, AN_EXPORT_F32);
+    export_to("phi3", "m.gguf", false, AN_DTYPE_F32);
     assert_same_logits("from: phi3", "from: m.gguf", "");
-    export_to("m.gguf", "again", true, AN_EXPORT_F32);
+    export_to("m.gguf", "again", true, AN_DTYPE_F32);
     assert_same_file("phi3", "again");
     assert_same_logits("from: phi3", "from: again", "");
     write_folders("BF16");
-    export_to("phi3", "hf", true, AN_EXPORT_BF16);
+    export_to("phi3", "hf", true, AN_DTYPE_BF16);
     assert_same_file("phi3", "hf");
 }
 
@@ -199,8 +201,8 @@ static void test_round_trip(void **state) {
 static void test_blocks(void **state) {
     (void)state;
     write_folders("F32");
-    export_to("phi3", "m.gguf", false, AN_EXPORT_Q8_0);
-    export_to("apart", "apart.gguf", false, AN_EXPORT_Q8_0);
+    export_to("phi3", "m.gguf", false, AN_DTYPE_Q8_0);
+    export_to("apart", "apart.gguf", false, AN_DTYPE_Q8_0);
     assert_same_logits("from: m.gguf", "from: m.gguf", "lora: {targets: [q_proj], rank: 2, base: q8_0}\n");
     assert_same_logits("from: m.gguf", "from: apart.gguf", "lora: {targets: [q_proj], rank: 2, base: q8_0}\n");
 }
@@ -218,7 +220,7 @@ static void merge_to(const char *file) {
     an_checkpoint *c = NULL;
     forget(file);
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-    OK(ctx, an_checkpoint_export_merged(c, file));
+    OK(ctx, export_as(c, file, AN_EXPORT_MERGED));
     an_checkpoint_close(&c);
 }
 
@@ -230,16 +232,16 @@ static void test_adapter(void **state) {
         write_folders(types[i]);
         train_adapter("apart", lora);
         merge_to("apart.safetensors");
-        export_to("run", "apart-hf", true, AN_EXPORT_F32);
+        export_to("run", "apart-hf", true, AN_DTYPE_F32);
         train_adapter("phi3", lora);
         merge_to("phi3.safetensors");
-        export_to("run", "phi3-hf", true, AN_EXPORT_F32);
+        export_to("run", "phi3-hf", true, AN_DTYPE_F32);
         write_folders(types[i]);
         assert_int_equal(rename("phi3.safetensors", "phi3/model.safetensors"), 0);
         assert_int_equal(rename("apart.safetensors", "apart/model.safetensors"), 0);
         assert_same_logits("from: phi3", "from: apart", "");
         assert_same_logits("from: phi3-hf", "from: apart-hf", "");
-        export_to("phi3", "hf", true, i ? AN_EXPORT_BF16 : AN_EXPORT_F32);
+        export_to("phi3", "hf", true, i ? AN_DTYPE_BF16 : AN_DTYPE_F32);
         assert_same_file("phi3", "hf"); /* the file has the tensors of its folder */
     }
 }
@@ -250,13 +252,13 @@ static void test_adapter_refused(void **state) {
     write_folders("F32");
     train_adapter("phi3", "lora: {targets: [q_proj], rank: 2}\n");
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-    FAILS(ctx, an_checkpoint_export_adapter(c, "adapter"), AN_ERR_UNSUPPORTED,
+    FAILS(ctx, export_as(c, "adapter", AN_EXPORT_ADAPTER), AN_ERR_UNSUPPORTED,
           "changes 'model.layers.0.self_attn.q_proj.weight', which a model of type phi3 has in "
           "'model.layers.0.self_attn.qkv_proj.weight' with other layers");
     an_checkpoint_close(&c);
     train_adapter("phi3", "lora: {targets: [o_proj], rank: 2}\n");
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-    OK(ctx, an_checkpoint_export_adapter(c, "adapter"));
+    OK(ctx, export_as(c, "adapter", AN_EXPORT_ADAPTER));
     an_checkpoint_close(&c);
 }
 

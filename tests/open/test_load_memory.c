@@ -71,13 +71,13 @@ static void check(const char *folder) {
     stored.gradients = false;
     stored.moments = 0;
     const size_t before = counted.held;
-    counted.most = before;
+    counted.maximum = before;
     OK(ctx, an_pretrained_open(&p, ctx, folder));
     OK(ctx, an_pretrained_graph(p, &graph, NULL));
     an_pretrained_close(&p);
     OK(ctx, an_params_create(&params, ctx, graph, &stored));
     OK(ctx, an_weights_load(params, folder, AN_MODEL_WEIGHTS_AUTO));
-    const double ratio = (double)(counted.most - before) / (double)(counted.held - before);
+    const double ratio = (double)(counted.maximum - before) / (double)(counted.held - before);
     print_message("%s: %.1f MiB, at most %.4f times as much\n", folder, (double)(counted.held - before) / 1048576,
                   ratio);
     if (!(ratio <= 1.05)) fail_msg("%s: loading takes %.3f times the memory of the weights", folder, ratio);

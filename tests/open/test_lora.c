@@ -14,6 +14,7 @@
 #include "train/trainer.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
+#include "support/export_as.h"
 
 #define BASES ANNEAL_SOURCE_DIR "/tests/golden/huggingface/"
 #define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/lora/"
@@ -225,7 +226,7 @@ static void test_logits_of_peft(void **state) {
         read_expected(cases[i / 2].name, &e);
         an_trainer *t =
             open_with(cases[i / 2].config, low ? "train: {precision: bf16}\n" : "train: {precision: f32}\n");
-        options.most = 2;
+        options.maximum = 2;
         OK(ctx, an_predictor_create(&p, t, &options));
         OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
         const double worst = furthest(logits, e.logits);
@@ -408,7 +409,7 @@ static void test_exports(void **state) {
         an_predictor_options_init(&options, sizeof options);
         an_predictor *p = NULL;
         an_checkpoint *c = NULL;
-        options.most = 2;
+        options.maximum = 2;
         read_expected(cases[i].name, &e);
         forget("runs merged adapter");
         snprintf(text, sizeof text, "%strain: {precision: f32}\n", cases[i].config);
@@ -422,10 +423,10 @@ static void test_exports(void **state) {
         an_predictor_destroy(&p);
 
         OK(ctx, an_checkpoint_open(&c, ctx, "runs/run"));
-        OK(ctx, an_checkpoint_export_adapter(c, "adapter"));
+        OK(ctx, export_as(c, "adapter", AN_EXPORT_ADAPTER));
         mkdir("merged", 0777);
-        OK(ctx, an_checkpoint_export_merged(c, "merged/model.safetensors"));
-        FAILS(ctx, an_checkpoint_export_torch(c, "torch"), AN_ERR_UNSUPPORTED, "export the merged model instead");
+        OK(ctx, export_as(c, "merged/model.safetensors", AN_EXPORT_MERGED));
+        FAILS(ctx, export_as(c, "torch", AN_EXPORT_TORCH), AN_ERR_UNSUPPORTED, "export the merged model instead");
         an_checkpoint_close(&c);
         snprintf(path, sizeof path, BASES "%s/config.json", bases[i]);
         copy_file(path, "merged/config.json");
@@ -502,7 +503,7 @@ static void test_another_base(void **state) {
     FAILS(ctx, an_predictor_open(&p, ctx, "run", NULL), AN_ERR_ARGUMENT,
           "does not have the weights that the adapter of");
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-    FAILS(ctx, an_checkpoint_export_merged(c, "m.safetensors"), AN_ERR_ARGUMENT,
+    FAILS(ctx, export_as(c, "m.safetensors", AN_EXPORT_MERGED), AN_ERR_ARGUMENT,
           "does not have the weights that the adapter of");
     assert_int_not_equal(access("m.safetensors", F_OK), 0);
     assert_int_not_equal(access("m.safetensors.new", F_OK), 0);

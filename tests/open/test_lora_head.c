@@ -12,6 +12,7 @@
 #include "train/trainer.h"
 
 #include "open/bert_support.h" /* last, as its ctx would be shadowed */
+#include "support/export_as.h"
 
 #define BASE GOLDEN "huggingface/bert"
 #define PEFT GOLDEN "lora/bert"
@@ -206,7 +207,7 @@ static void assert_logits(const char *path) {
     an_predictor *p = NULL;
     an_predictor_options o;
     an_predictor_options_init(&o, sizeof o);
-    o.most = SENTENCES;
+    o.maximum = SENTENCES;
     o.symbol_count = 1;
     o.symbols = &symbol;
     o.sizes = &size;
@@ -224,7 +225,7 @@ static void assert_logits(const char *path) {
     OK(ctx, an_predictor_run_sentences(p, 1, expected.tokens[1], expected.types[1], expected.mask[1], logits[0]));
     assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
     assert_int_equal(an_predictor_run_tokens(p, 1, expected.tokens[0], logits[0]), AN_ERR_ARGUMENT);
-    assert_non_null(strstr(an_predictor_error(p), "an_predictor_run_sentences"));
+    assert_non_null(strstr(an_last_error(NULL), "an_predictor_run_sentences"));
     an_predictor_destroy(&p);
 }
 
@@ -270,10 +271,10 @@ static void test_exports(void **state) {
     an_trainer_destroy(&t);
     assert_logits("runs/run");
     OK(ctx, an_checkpoint_open(&c, ctx, "runs/run"));
-    OK(ctx, an_checkpoint_export_adapter(c, "adapter"));
-    OK(ctx, an_checkpoint_export_huggingface(c, "hf", NULL));
+    OK(ctx, export_as(c, "adapter", AN_EXPORT_ADAPTER));
+    OK(ctx, export_as(c, "hf", AN_EXPORT_HUGGINGFACE));
     mkdir("merged", 0777);
-    OK(ctx, an_checkpoint_export_merged(c, "merged/model.safetensors"));
+    OK(ctx, export_as(c, "merged/model.safetensors", AN_EXPORT_MERGED));
     an_checkpoint_close(&c);
     assert_logits("hf");
     assert_true(has_text("hf/config.json", "\"id2label\": {\"0\": \"LABEL_0\", \"1\": \"LABEL_1\", \"2\": \"LABEL_2\", "

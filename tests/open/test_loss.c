@@ -11,7 +11,7 @@ static double first_loss(const char *model, const char *loss) {
     snprintf(text, sizeof text, "%s" REST "train: {precision: f32%s}\n", model, loss);
     an_trainer *trainer = open_run(text);
     OK(ctx, an_trainer_step(trainer, &metrics));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return metrics.loss;
 }
 
@@ -37,7 +37,7 @@ static void test_smoothing_is_the_loss_ops_own(void **state) {
     static const char graph[] = "ang 1\nsymbol batch\n"
                                 "%%x = input(name=\"x\") : f32[batch,2]\n%%y = input(name=\"y\") : i32[batch]\n"
                                 "%%w = param(name=\"w\", initializer=2, scale=0.7) : f32[3,2]\n"
-                                "%%o = product(%%x, %%w, transpose_b=true)\n"
+                                "%%o = matmul(%%x, %%w, transpose_b=true)\n"
                                 "%%l, _ = cross_entropy(%%o, %%y, ignored=-100%s)\nloss %%l targets %%y\n";
     static const char *const runs[][2] = {{", label_smoothing=0.3", ""},
                                           {"", "train: {loss: {label_smoothing: 0.3}}\n"}};
@@ -51,7 +51,7 @@ static void test_smoothing_is_the_loss_ops_own(void **state) {
         an_trainer *trainer = open_run(text);
         train(trainer);
         OK(ctx, an_trainer_weights_hash(trainer, hashes[i]));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     assert_string_equal(hashes[0], hashes[1]);
 }
@@ -86,7 +86,7 @@ static void make_samples(void) {
 static const char places_graph[] = "ang 1\nsymbol batch\n"
                                    "%x = input(name=\"x\") : f32[batch,4,3]\n%y = input(name=\"y\") : i32[batch,4]\n"
                                    "%w = param(name=\"w\", initializer=2, scale=0.7) : f32[6,3]\n"
-                                   "%o = product(%x, %w, transpose_b=true)\n"
+                                   "%o = matmul(%x, %w, transpose_b=true)\n"
                                    "%l, _ = cross_entropy(%o, %y, ignored=-100)\nloss %l targets %y\n";
 
 /* The weights after one plain step on some samples, and its loss. */
@@ -105,7 +105,7 @@ static double step_on(const char *options, int first, int count, float weights[K
     an_trainer *trainer = open_run(text);
     OK(ctx, an_trainer_step_on(trainer, count, &x, &y, metrics));
     OK(ctx, an_params_get(an_trainer_params(trainer), "w", AN_PART_WEIGHT, &w));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return metrics->loss;
 }
 

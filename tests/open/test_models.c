@@ -20,7 +20,7 @@ static outcome run(const char *config) {
     an_trainer *trainer = open_run(config);
     o.loss = train(trainer);
     OK(ctx, an_trainer_weights_hash(trainer, o.hash));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     assert_null(trainer);
     return o;
 }
@@ -88,7 +88,7 @@ static void test_every_layer_trains(void **state) {
     OK(ctx, an_groups_find(an_trainer_groups(trainer), "1.bias", &group));
     OK(ctx, an_groups_find(an_trainer_groups(trainer), "10.bias", &group));
     FAILS(ctx, an_groups_find(an_trainer_groups(trainer), "0.bias", &group), AN_ERR_UNKNOWN, "0.bias");
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Rows of numbers are images for layers if model.inputs says so; the bits are those of images. */
@@ -175,10 +175,10 @@ static void test_batch_norm_looks_at_the_micro_batches_of_a_run(void **state) {
         options.text = cases[i].text;
         options.length = strlen(cases[i].text);
         OK(ctx, an_config_create(&config, ctx, &options));
-        OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+        OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
         if (an_config_warning_count(config) != (cases[i].warning != NULL)) fail_msg("%s", cases[i].text);
         if (cases[i].warning) assert_non_null(strstr(an_config_warning(config, 0), cases[i].warning));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         an_config_destroy(&config);
     }
 }
@@ -217,7 +217,7 @@ static const char small_graph[] = "ang 1\n"
                                   "%x = input(name=\"x\") : f32[batch,3]\n"
                                   "%y = input(name=\"y\") : f32[batch,1]\n"
                                   "%w = param(name=\"w\", initializer=2, scale=0.5) : f32[1,3]\n"
-                                  "%o = product(%x, %w, transpose_b=true)\n"
+                                  "%o = matmul(%x, %w, transpose_b=true)\n"
                                   "%l = squared_error(%o, %y)\n";
 
 static void test_mistakes_of_files_have_their_place(void **state) {

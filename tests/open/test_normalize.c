@@ -44,7 +44,7 @@ static void near(double found, double expected) {
     if (!(fabs(found - expected) <= 1e-6 * fabs(expected))) fail_msg("%.9g is not %.9g", found, expected);
 }
 
-static void expect_column(float *mean, float *scale, float *least, float *most, const float *column, int stride,
+static void expect_column(float *mean, float *scale, float *minimum, float *maximum, const float *column, int stride,
                           bool range) {
     double sum = 0, squares = 0, low = (double)column[0], high = low;
     for (int i = 0; i < FIT; i++) {
@@ -56,7 +56,7 @@ static void expect_column(float *mean, float *scale, float *least, float *most, 
     for (int i = 0; i < FIT; i++) squares += pow((double)column[i * stride] - sum / FIT, 2);
     near((double)*mean, range ? low : sum / FIT);
     near((double)*scale, low == high ? 1 : range ? high - low : sqrt(squares / FIT));
-    assert_true((double)*least == low && (double)*most == high);
+    assert_true((double)*minimum == low && (double)*maximum == high);
 }
 
 static void test_statistics_are_those_of_the_first_samples(void **state) {
@@ -84,7 +84,7 @@ static void test_statistics_are_those_of_the_first_samples(void **state) {
         assert_non_null(an_trainer_notes(trainer));
         if (!strstr(an_trainer_notes(trainer), "1 of 3 inputs never change, so their scale is 1: five"))
             fail_msg("%s", an_trainer_notes(trainer));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -100,11 +100,11 @@ static void test_numbers_that_f32_cannot_tell_apart(void **state) {
     fclose(file);
     an_trainer *trainer = open_run(RUN("fitted-large", "train: {type: csv, path: large.csv}, normalize: standard", ""));
     if (!strstr(an_trainer_notes(trainer), note)) fail_msg("%s", an_trainer_notes(trainer));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer =
         open_run(RUN("fitted-larger", "train: {type: csv, path: large.csv, dtype: f64}, normalize: standard", ""));
     if (strstr(an_trainer_notes(trainer), "f32")) fail_msg("%s", an_trainer_notes(trainer));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static an_evaluation evaluate(an_trainer *trainer) {
@@ -123,12 +123,12 @@ static void test_units_that_are_far_apart_are_learned(void **state) {
     an_evaluation e = evaluate(trainer);
     if (!(e.r2 > 0.95 && e.mean_absolute_error < 15)) fail_msg("r2 %g, mae %g", e.r2, e.mean_absolute_error);
     assert_true(e.loss < 0.1); /* of numbers around 1 */
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run(RUN("does-not", DATA, ""));
     train(trainer);
     e = evaluate(trainer);
     if (e.r2 > 0.5) fail_msg("without normalize: r2 %g", e.r2);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Metrics are of physical units, and so is what a predictor takes and gives: one of the trainer and one of its
@@ -141,7 +141,7 @@ static void predictors_agree(an_trainer *trainer, const char *path) {
     static float given[COUNT], again[COUNT];
     an_range_info ranges;
     an_range_info_init(&ranges, sizeof ranges);
-    options.most = COUNT;
+    options.maximum = COUNT;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     OK(ctx, an_predictor_run_f32(predictor, COUNT, table[FIRST], given));
     an_predictor_destroy(&predictor);
@@ -152,7 +152,7 @@ static void predictors_agree(an_trainer *trainer, const char *path) {
     OK(ctx, an_predictor_open(&predictor, ctx, path, &options));
     OK(ctx, an_predictor_run_f32(predictor, COUNT, table[FIRST], again));
     assert_memory_equal(given, again, sizeof given);
-    OK(ctx, an_range_info_get(predictor, &ranges));
+    OK(ctx, an_predictor_range(predictor, &ranges));
     assert_int_equal(ranges.features, 3);
     assert_int_equal(ranges.samples, COUNT);
     int outside = 0;
@@ -168,11 +168,11 @@ static void predictors_agree(an_trainer *trainer, const char *path) {
     assert_int_equal(ranges.outside, outside);
     float strange[3][3] = {{3e6f, 0, 5}, {3e6f, 1, 5}, {3e6f, NAN, 5}};
     OK(ctx, an_predictor_run_f32(predictor, 3, strange[0], again));
-    OK(ctx, an_range_info_get(predictor, &ranges));
+    OK(ctx, an_predictor_range(predictor, &ranges));
     assert_int_equal(ranges.samples, COUNT + 3);
     assert_int_equal(ranges.outside, outside + 2);
     assert_int_equal(ranges.feature, 1);
-    assert_true(ranges.most > 9e-4 && ranges.most < 1e-3 && ranges.least < -9e-4);
+    assert_true(ranges.maximum > 9e-4 && ranges.maximum < 1e-3 && ranges.minimum < -9e-4);
     an_predictor_destroy(&predictor);
 }
 
@@ -198,7 +198,7 @@ static void test_physical_units(void **state) {
             OK(ctx, an_trainer_save(trainer, 1));
             snprintf(path, sizeof path, "physical-%d-%d", m, p);
             predictors_agree(trainer, path);
-            an_trainer_close(&trainer);
+            an_trainer_destroy(&trainer);
         }
 }
 
@@ -210,11 +210,11 @@ static void hash_with(const char *config, int threads, int64_t stop, char hash[A
     ledger memory = {0};
     assert_int_equal(context_with_ledger(&own, &memory, threads), AN_OK);
     write_text("bits.yaml", config);
-    OK(own, an_trainer_open(&trainer, own, "bits.yaml"));
+    OK(own, an_trainer_open(&trainer, own, "bits.yaml", NULL));
     while (an_trainer_next_step(trainer) < stop) OK(own, an_trainer_step(trainer, NULL));
     if (stop < an_trainer_steps(trainer)) OK(own, an_trainer_save(trainer, stop));
     OK(own, an_trainer_state_hash(trainer, hash));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&own);
     assert_true(memory.held == 0 && !memory.mismatch);
 }
@@ -262,13 +262,13 @@ static void test_resumes_with_what_it_had(void **state) {
     OK(ctx, an_trainer_step(trainer, NULL));
     OK(ctx, an_trainer_save(trainer, 1));
     get_state(trainer, "normalize.input.mean", 1, &three, mean);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run(BITS("kept", "0", "{type: mlp, hidden: [16]}", DATA ", " BOTH));
     assert_int_equal(an_trainer_next_step(trainer), 1);
     get_state(trainer, "normalize.input.mean", 1, &three, again);
     assert_memory_equal(mean, again, sizeof mean);
     assert_memory_equal(changed, again, sizeof changed);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     refused(BITS("kept", "0", "{type: mlp, hidden: [16]}", DATA ", normalize: {inputs: range, targets: standard}"),
             AN_ERR_ARGUMENT, "data.normalize.inputs");
 }
@@ -283,7 +283,7 @@ static void test_initial_weights_bring_theirs(void **state) {
     OK(ctx, an_trainer_step(trainer, NULL));
     OK(ctx, an_trainer_save(trainer, 1));
     get_state(trainer, "normalize.input.mean", 1, &three, mean);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run(BITS("taken", "0", "{type: mlp, hidden: [16], init: {from: source}}",
                             DATA ", normalize: {inputs: standard, targets: standard, fit: first 20 samples}"));
     get_state(trainer, "normalize.input.mean", 1, &three, again);
@@ -294,7 +294,7 @@ static void test_initial_weights_bring_theirs(void **state) {
                  end ? "target" : "input");
         if (!strstr(an_trainer_notes(trainer), note)) fail_msg("%s", an_trainer_notes(trainer));
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     refused(BITS("taken-plain", "0", "{type: mlp, hidden: [16], init: {from: source}}", DATA), AN_ERR_ARGUMENT,
             "normalize.input.mean");
 }
@@ -326,7 +326,7 @@ static void test_images_by_channel(void **state) {
         near((double)mean, sum);
         near((double)scale, sqrt(squares / (40 * 36)));
         assert_true(train(trainer) < 0.5);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -353,7 +353,7 @@ static void test_refusals(void **state) {
     OK(ctx, an_graph_print(an_trainer_graph(trainer), &text));
     write_text("mlp.ang", text);
     an_string_release(ctx, &text);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     refused("model: {graph: mlp.ang}\ndata: {" SUMS ", normalize: standard}\n", AN_ERR_ARGUMENT,
             "a graph from a file says itself");
     refused("model: {type: mlp, inputs: 2, outputs: 1}\n"
@@ -402,7 +402,7 @@ static void test_streams(void **state) {
     an_features_destroy(&features);
     an_features_destroy(&others);
     an_dataset_destroy(&samples);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static int warnings_with(const char *text, const char *words) {
@@ -414,10 +414,10 @@ static int warnings_with(const char *text, const char *words) {
     options.text = text;
     options.length = strlen(text);
     OK(ctx, an_config_create(&config, ctx, &options));
-    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
     for (int i = 0; i < an_config_warning_count(config); i++)
         found += strstr(an_config_warning(config, i), words) != NULL;
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     return found;
 }

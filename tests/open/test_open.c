@@ -33,7 +33,7 @@ static void write_text(const char *name, const char *text) {
 static an_trainer *open_run(const char *config) {
     an_trainer *trainer = NULL;
     write_text("run.yaml", config);
-    OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml"));
+    OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml", NULL));
     return trainer;
 }
 
@@ -47,7 +47,7 @@ static double train(an_trainer *trainer) {
 static void refused(const char *config, an_status status, const char *words) {
     an_trainer *trainer = NULL;
     write_text("run.yaml", config);
-    assert_int_equal(an_trainer_open(&trainer, ctx, "run.yaml"), status);
+    assert_int_equal(an_trainer_open(&trainer, ctx, "run.yaml", NULL), status);
     assert_null(trainer);
     if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
 }

@@ -13,6 +13,7 @@
 #include "store/open_weights.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
+#include "support/export_as.h"
 
 #define GOLDEN ANNEAL_SOURCE_DIR "/tests/golden/pretrained/"
 #define TOKENIZER ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"
@@ -24,19 +25,21 @@ static void forget(const char *paths) {
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): the test's own files */
 }
 
-static const an_export_type types[] = {AN_EXPORT_F32, AN_EXPORT_F16, AN_EXPORT_BF16, AN_EXPORT_Q8_0};
+static const an_dtype types[] = {AN_DTYPE_F32, AN_DTYPE_F16, AN_DTYPE_BF16, AN_DTYPE_Q8_0};
 
-static an_export_options options_of(an_export_type type) {
+static an_export_options options_of(an_dtype type) {
     an_export_options o;
     an_export_options_init(&o, sizeof o);
-    o.type = type;
+    o.dtype = type;
     return o;
 }
 
-static an_status export_to(const char *from, const char *to, bool folder, const an_export_options *o) {
+static an_status export_to(const char *from, const char *to, bool folder, const an_export_options *options) {
     an_checkpoint *c = NULL;
+    an_export_options o = options ? *options : options_of(AN_DTYPE_NONE);
+    o.format = folder ? AN_EXPORT_HUGGINGFACE : AN_EXPORT_GGUF;
     OK(ctx, an_checkpoint_open(&c, ctx, from));
-    const an_status status = folder ? an_checkpoint_export_huggingface(c, to, o) : an_checkpoint_export_gguf(c, to, o);
+    const an_status status = an_checkpoint_export(c, to, &o);
     an_checkpoint_close(&c);
     return status;
 }
@@ -75,14 +78,14 @@ static int64_t read_tensor(const an_weights *w, int64_t index, double *numbers, 
 }
 
 /* What becomes of a number, without the code that is tested. Rows of these models are no blocks of Q8_0. */
-static double rounded(double x, an_export_type type, bool folder, const an_safetensor *tensor) {
+static double rounded(double x, an_dtype type, bool folder, const an_safetensor *tensor) {
     const bool keeps = !folder && (tensor->ndims < 2 || strstr(tensor->name, "wpe."));
-    if (type == AN_EXPORT_F32 || keeps) return x;
-    if (type == AN_EXPORT_BF16) return (double)an_bf16_to_f32(an_f32_to_bf16((float)x));
+    if (type == AN_DTYPE_F32 || keeps) return x;
+    if (type == AN_DTYPE_BF16) return (double)an_bf16_to_f32(an_f32_to_bf16((float)x));
     return (double)an_f16_to_f32(an_f32_to_f16((float)x));
 }
 
-static void assert_same_weights(const char *from, const char *to, an_export_type type, bool folder) {
+static void assert_same_weights(const char *from, const char *to, an_dtype type, bool folder) {
     static double expected[MOST], found[MOST];
     reading a, b;
     an_safetensor tensor, other;
@@ -155,11 +158,11 @@ static void test_every_family(void **state) {
             const an_export_options o = options_of(types[k]);
             snprintf(from, sizeof from, GOLDEN "%s", names[i]);
             forget("hf m.gguf again");
-            if (types[k] != AN_EXPORT_Q8_0) {
+            if (types[k] != AN_DTYPE_Q8_0) {
                 OK(ctx, export_to(from, "hf", true, &o));
                 assert_same_model(from, "hf");
                 assert_same_weights(from, "hf", types[k], true);
-                if (types[k] == AN_EXPORT_F32) assert_same_files(from, "hf");
+                if (types[k] == AN_DTYPE_F32) assert_same_files(from, "hf");
             }
             OK(ctx, export_to(from, "m.gguf", false, &o));
             if (!strcmp(names[i], "llama"))
@@ -168,7 +171,7 @@ static void test_every_family(void **state) {
             assert_same_weights(from, "m.gguf", types[k], false);
             OK(ctx, export_to("m.gguf", "again", true, NULL));
             assert_same_model(from, "again");
-            assert_same_weights("m.gguf", "again", AN_EXPORT_F32, true);
+            assert_same_weights("m.gguf", "again", AN_DTYPE_F32, true);
         }
 }
 
@@ -256,10 +259,11 @@ static void assert_run_weights(const char *to, double limit) {
         assert_int_equal(read_tensor(&saved, at, expected, &tensor), count);
         for (int64_t k = 0; k < count; k++) {
             const double difference = expected[k] - found[k];
-            double most = 0; /* of its block */
+            double maximum = 0; /* of its block */
             for (int64_t n = k / 32 * 32; n < k / 32 * 32 + 32 && n < count; n++)
-                if (expected[n] > most || -expected[n] > most) most = expected[n] < 0 ? -expected[n] : expected[n];
-            if (difference > limit * most || -difference > limit * most)
+                if (expected[n] > maximum || -expected[n] > maximum)
+                    maximum = expected[n] < 0 ? -expected[n] : expected[n];
+            if (difference > limit * maximum || -difference > limit * maximum)
                 fail_msg("%s: %s[%d]: %g, not %g", to, other.name, (int)k, found[k], expected[k]);
         }
     }
@@ -272,7 +276,7 @@ static void test_runs(void **state) {
     static const char *const configs[] = {LLAMA, GPT2};
     const double half = 0.5 / 127 + 1.0 / 2048; /* of a step, and what f16 takes of the scale */
     for (int i = 0; i < 2; i++) {
-        const an_export_options o = options_of(AN_EXPORT_Q8_0);
+        const an_export_options o = options_of(AN_DTYPE_Q8_0);
         an_pretrained_info info;
         an_pretrained_info_init(&info, sizeof info);
         an_pretrained *p = NULL;
@@ -304,12 +308,12 @@ static void test_adapter(void **state) {
     make_run("model: {from: " GOLDEN "smollm2, context: 8}\nlora: {targets: [q_proj, down_proj], rank: 2}\n" REST);
     forget("hf m.gguf m.safetensors");
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-    OK(ctx, an_checkpoint_export_merged(c, "m.safetensors"));
+    OK(ctx, export_as(c, "m.safetensors", AN_EXPORT_MERGED));
     an_checkpoint_close(&c);
     OK(ctx, export_to("run", "hf", true, NULL));
     OK(ctx, export_to("run", "m.gguf", false, NULL));
     assert_same_model(GOLDEN "smollm2", "hf");
-    assert_same_weights("hf", "m.gguf", AN_EXPORT_F32, true);
+    assert_same_weights("hf", "m.gguf", AN_DTYPE_F32, true);
     read_model(&r, "hf");
     OK(ctx, an_weights_open(&merged, ctx, "m.safetensors", AN_MODEL_WEIGHTS_AUTO));
     OK(ctx, an_model_weights_view(&merged, r.graph, "m.safetensors", true));
@@ -335,13 +339,13 @@ static void test_adapter(void **state) {
 
 static void test_split(void **state) {
     (void)state;
-    an_export_options o = options_of(AN_EXPORT_F32);
+    an_export_options o = options_of(AN_DTYPE_F32);
     forget("hf");
-    o.most_bytes = 3000; /* the largest tensor has 2,304 bytes */
+    o.max_bytes = 3000; /* the largest tensor has 2,304 bytes */
     OK(ctx, export_to(GOLDEN "smollm2", "hf", true, &o));
     assert_int_equal(access("hf/model.safetensors.index.json", F_OK), 0);
     assert_int_not_equal(access("hf/model.safetensors", F_OK), 0);
-    assert_same_weights(GOLDEN "smollm2", "hf", AN_EXPORT_F32, true);
+    assert_same_weights(GOLDEN "smollm2", "hf", AN_DTYPE_F32, true);
 }
 
 /* ---- tokenizers ---- */
@@ -390,7 +394,7 @@ static void assert_end(const char *path, int32_t end) {
 
 static void test_tokenizer(void **state) {
     (void)state;
-    an_export_options o = options_of(AN_EXPORT_F32);
+    an_export_options o = options_of(AN_DTYPE_F32);
     an_tokenizer *t = NULL;
     an_tokenizer_info info;
     char config[1024];
@@ -453,7 +457,7 @@ static void copy_changed(const char *from, const char *to, float number) {
 
 static void test_refusals(void **state) {
     (void)state;
-    an_export_options o = options_of(AN_EXPORT_Q8_0);
+    an_export_options o = options_of(AN_DTYPE_Q8_0);
     an_checkpoint *c = NULL;
     forget("hf m.gguf large run");
     FAILS(ctx, export_to(GOLDEN "gpt2", "hf", true, &o), AN_ERR_UNSUPPORTED, "safetensors has no type Q8_0");
@@ -466,7 +470,7 @@ static void test_refusals(void **state) {
     mkdir("large", 0777);
     copy_changed(GOLDEN "smollm2/config.json", "large/config.json", 0);
     copy_changed(GOLDEN "smollm2/model.safetensors", "large/model.safetensors", 1e6F);
-    o.type = AN_EXPORT_F16;
+    o.dtype = AN_DTYPE_F16;
     FAILS(ctx, export_to("large", "large/out", true, &o), AN_ERR_NONFINITE, "which the type F16 cannot hold");
     assert_int_not_equal(access("large/out/model.safetensors", F_OK), 0);
     assert_int_not_equal(access("large/out/model.safetensors.new", F_OK), 0);
@@ -479,14 +483,24 @@ static void test_refusals(void **state) {
     an_trainer_destroy(&t);
     FAILS(ctx, export_to("run", "m.gguf", false, NULL), AN_ERR_UNSUPPORTED, "export it with --to onnx or --to torch");
     /* a run that began with another model than it says */
-    o = options_of(AN_EXPORT_F32);
+    o = options_of(AN_DTYPE_F32);
     o.from = GOLDEN "smollm2";
     make_run(LLAMA);
     FAILS(ctx, export_to("run", "m.gguf", false, &o), AN_ERR_UNSUPPORTED, "its model is not the one that");
     o.from = NULL;
-    o.type = (an_export_type)7;
+    o.dtype = (an_dtype)7;
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-    FAILS(ctx, an_checkpoint_export_gguf(c, "m.gguf", &o), AN_ERR_ARGUMENT, "unknown type");
+    o.format = AN_EXPORT_GGUF;
+    FAILS(ctx, an_checkpoint_export(c, "m.gguf", &o), AN_ERR_ARGUMENT,
+          "dtype is u8, which exports to gguf cannot have");
+    o.format = AN_EXPORT_ONNX;
+    FAILS(ctx, an_checkpoint_export(c, "m.onnx", &o), AN_ERR_ARGUMENT,
+          "dtype is set, but exports to onnx do not use it");
+    o.dtype = AN_DTYPE_NONE;
+    o.tokenizer = GOLDEN "smollm2";
+    FAILS(ctx, an_checkpoint_export(c, "m.onnx", &o), AN_ERR_ARGUMENT, "tokenizer is set, but");
+    o.format = (an_export_format)7;
+    FAILS(ctx, an_checkpoint_export(c, "m.onnx", &o), AN_ERR_ARGUMENT, "format is 7, which is no an_export_format");
     an_checkpoint_close(&c);
     assert_int_not_equal(access("m.gguf", F_OK), 0);
 }
@@ -502,8 +516,7 @@ static void test_without_memory(void **state) {
         for (int n = 1; status == AN_ERR_MEMORY; n++) {
             forget(folder ? "hf" : "m.gguf");
             counted.fail_at = counted.calls + n;
-            status =
-                folder ? an_checkpoint_export_huggingface(c, "hf", NULL) : an_checkpoint_export_gguf(c, "m.gguf", NULL);
+            status = folder ? export_as(c, "hf", AN_EXPORT_HUGGINGFACE) : export_as(c, "m.gguf", AN_EXPORT_GGUF);
             counted.fail_at = 0;
             if (status == AN_ERR_MEMORY) assert_int_not_equal(access(folder ? "hf/config.json" : "m.gguf", F_OK), 0);
             assert_true(n < 2000);

@@ -10,6 +10,7 @@
 #include "formats/weights.h"
 
 #include "open/bert_support.h" /* last, as its ctx would be shadowed */
+#include "support/export_as.h"
 
 enum { TOKENS = 4, SENTENCES = 2, MOST_CLASSES = 16, MOST = 1 << 12 };
 #define REST                                                                                                         \
@@ -30,7 +31,8 @@ static an_status export_to(const char *from, const char *to) {
     OK(ctx, an_checkpoint_open(&c, ctx, from));
     o.from = strcmp(from, "run") ? NULL : "hub"; /* as the command finds it in the run's config */
     if (access("hub", F_OK) != 0) o.from = NULL;
-    const an_status status = an_checkpoint_export_huggingface(c, to, &o);
+    o.format = AN_EXPORT_HUGGINGFACE;
+    const an_status status = an_checkpoint_export(c, to, &o);
     an_checkpoint_close(&c);
     return status;
 }
@@ -44,7 +46,7 @@ static int64_t predict(const char *path, float outputs[SENTENCES * MOST_CLASSES]
     an_predictor *p = NULL;
     an_predictor_options o;
     an_predictor_options_init(&o, sizeof o);
-    o.most = SENTENCES;
+    o.maximum = SENTENCES;
     o.symbol_count = 1;
     o.symbols = &symbol;
     o.sizes = &size;
@@ -118,7 +120,7 @@ static void test_folders(void **state) {
     assert_same_outputs("hub", "hf");
     assert_true(has_text("hf/modules.json", "1_Pooling"));
     OK(ctx, an_checkpoint_open(&c, ctx, "hub"));
-    FAILS(ctx, an_checkpoint_export_gguf(c, "m.gguf", NULL), AN_ERR_UNSUPPORTED, "bert");
+    FAILS(ctx, export_as(c, "m.gguf", AN_EXPORT_GGUF), AN_ERR_UNSUPPORTED, "bert");
     an_checkpoint_close(&c);
 }
 
@@ -220,7 +222,7 @@ static void test_classes(void **state) {
     from.file = "run.yaml";
     o.details = AN_DETAIL_CLASSES;
     OK(ctx, an_config_create(&config, ctx, &from));
-    OK(ctx, an_trainer_open_with(&t, ctx, config, &o));
+    OK(ctx, an_trainer_open_config(&t, ctx, config, &o));
     OK(ctx, an_trainer_evaluate(t, &e));
     assert_int_equal(an_trainer_class_count(t), 3);
     int64_t sum = 0;

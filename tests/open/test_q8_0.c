@@ -12,6 +12,7 @@
 #include "train/trainer.h"
 
 #include "open/init_support.h" /* last, as its ctx would be shadowed */
+#include "support/export_as.h"
 
 enum { STEPS = 4, WIDTH = 64, VOCABULARY = 70 };
 
@@ -268,8 +269,8 @@ static void test_merged(void **state) {
     predict(t, trained);
     an_trainer_destroy(&t);
     OK(ctx, an_checkpoint_open(&c, ctx, "run"));
-    OK(ctx, an_checkpoint_export_merged(c, "merged.safetensors"));
-    OK(ctx, an_checkpoint_export_huggingface(c, "published", NULL));
+    OK(ctx, export_as(c, "merged.safetensors", AN_EXPORT_MERGED));
+    OK(ctx, export_as(c, "published", AN_EXPORT_HUGGINGFACE));
     an_checkpoint_close(&c);
     for (int k = 0; k < 2; k++) {
         assert_int_equal(system("rm -rf run"), 0); /* NOLINT(cert-env33-c): the test's own folder */

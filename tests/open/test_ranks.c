@@ -84,7 +84,7 @@ static void look(rank *r, an_trainer *trainer) {
     an_trainer_info_init(&info, sizeof info);
     if (r->status == AN_OK) r->status = an_trainer_info_get(trainer, &info);
     r->leaves = info.leaves;
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- opening ---- */
@@ -92,7 +92,7 @@ static void look(rank *r, an_trainer *trainer) {
 /* Only rank 0's file counts. */
 static void open_file(rank *r) {
     an_trainer *trainer = NULL;
-    r->status = an_trainer_open(&trainer, r->ctx, r->number == 0 ? "run.yaml" : "nowhere.yaml");
+    r->status = an_trainer_open(&trainer, r->ctx, r->number == 0 ? "run.yaml" : "nowhere.yaml", NULL);
     look(r, trainer);
 }
 
@@ -139,7 +139,7 @@ static void open_own(rank *r) {
     options.sets = &set;
     options.set_count = 1;
     r->status = an_config_create(&own, r->ctx, &options);
-    if (r->status == AN_OK) r->status = an_trainer_open_with(&trainer, r->ctx, own, &open);
+    if (r->status == AN_OK) r->status = an_trainer_open_config(&trainer, r->ctx, own, &open);
     look(r, trainer);
     an_config_destroy(&own);
 }
@@ -160,19 +160,19 @@ static void save_twice(rank *r) {
     an_trainer *trainer = NULL;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    r->status = an_trainer_open(&trainer, r->ctx, "run.yaml");
+    r->status = an_trainer_open(&trainer, r->ctx, "run.yaml", NULL);
     for (int i = 1; r->status == AN_OK && i <= 2; i++) {
         r->status = an_trainer_step(trainer, &metrics);
         if (r->status == AN_OK) r->status = an_trainer_save(trainer, i);
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void open_resumed(rank *r) {
     an_trainer *trainer = NULL;
-    r->status = an_trainer_open(&trainer, r->ctx, "run.yaml");
+    r->status = an_trainer_open(&trainer, r->ctx, "run.yaml", NULL);
     if (r->status == AN_OK) r->leaves = an_trainer_next_step(trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* All ranks go back to the same checkpoint, and all say so if there is none. */
@@ -206,7 +206,7 @@ static void step_on(rank *r) {
     an_trainer *trainer = NULL;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    r->status = an_trainer_open(&trainer, r->ctx, "run.yaml");
+    r->status = an_trainer_open(&trainer, r->ctx, "run.yaml", NULL);
     for (int step = 0; step < 2 && r->status == AN_OK; step++) {
         const int begin = r->ranks == 1 ? 0 : first[step][r->number],
                   end = r->ranks == 1 ? 6 : first[step][r->number + 1];
@@ -214,7 +214,7 @@ static void step_on(rank *r) {
     }
     if (r->status == AN_OK) r->status = an_trainer_state_hash(trainer, r->hash);
     r->loss = metrics.loss;
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_a_rank_without_samples(void **state) {

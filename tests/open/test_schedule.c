@@ -36,7 +36,7 @@ static void test_sequence_has_its_parts(void **state) {
         if (t >= 60) factor = pow(0.9, t - 60);
         expect_factor(trainer, t, factor);
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Steps of milestones count after the warm-up; shares inside a part are of the part, those of milestones of the run. */
@@ -59,7 +59,7 @@ static void test_sequences_nest(void **state) {
         if (u >= 60) factor = u < 90 ? 1 : 1 - (u - 90) / 10.0; /* 25% of 40 steps: 10 */
         expect_factor(trainer, t, factor);
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* A milestone behind the end is allowed: the run ends in the part before. */
@@ -68,7 +68,7 @@ static void test_run_may_end_before_a_milestone(void **state) {
     an_trainer *trainer = scheduled("run: {steps: 10}\n"
                                     "schedule: {type: sequence, milestones: [20], parts: [linear, {type: wsd}]}\n");
     for (int t = 0; t < 10; t++) expect_factor(trainer, t, 1 - t / 20.0);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_steps_take_their_rate_from_the_sequence(void **state) {
@@ -83,7 +83,7 @@ static void test_steps_take_their_rate_from_the_sequence(void **state) {
         OK(ctx, an_trainer_step(trainer, &metrics));
         assert_true(fabs(metrics.rate - rates[t]) < 1e-15);
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* The end as a rate is the end as a share of the peak, in every part. */
@@ -92,12 +92,12 @@ static void test_end_may_be_a_rate(void **state) {
     an_trainer *trainer =
         scheduled("run: {steps: 10}\noptimizer: {lr: 0.01}\nschedule: {type: linear, min_lr: 2e-3}\n");
     for (int t = 0; t < 10; t++) expect_factor(trainer, t, 1 - 0.8 * t / 10.0);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer =
         scheduled("run: {steps: 10}\noptimizer: {lr: 0.01}\n"
                   "schedule: {type: sequence, milestones: [4], parts: [{type: linear, min_lr: 5e-3}, constant]}\n");
     for (int t = 0; t < 10; t++) expect_factor(trainer, t, t < 4 ? 1 - 0.5 * t / 4.0 : 1);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     refused(MODEL "schedule: {type: linear, min_lr: 1e-3}\noptimizer: {lr: 1e-4}\n", AN_ERR_ARGUMENT,
             "schedule.min_lr is 0.001, more than optimizer.lr, which is 0.0001");
     refused(MODEL "schedule: {type: linear, min_lr: 1e-5, min_ratio: 0.1}\n", AN_ERR_ARGUMENT,
@@ -115,7 +115,7 @@ static void test_rate_holds_inside_an_epoch(void **state) {
         const int first = t / 10 * 10;
         expect_factor(trainer, t, first == 0 ? 0.1 : (1 + cos(acos(-1) * (first - 10) / 30.0)) / 2);
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Epochs may have different numbers of steps. */
@@ -129,7 +129,7 @@ static void test_rate_holds_where_epochs_change(void **state) {
         epoch += t == begins[epoch + 1];
         expect_factor(trainer, t, 1 - begins[epoch] / 16.0);
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* 7 % of 100 steps are 7, though 0.07 × 100 is a little more than that. */
@@ -141,12 +141,12 @@ static void test_shares_are_whole_steps(void **state) {
                  "run: {steps: 100}\nschedule: {type: constant, warmup: {steps: %d%%, start_factor: 0}}\n", percent);
         an_trainer *trainer = scheduled(text);
         expect_factor(trainer, percent - 1, (percent - 1.0) / percent);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     an_trainer *trainer = scheduled("run: {epochs: 4}\nbatch: {global: 10}\n" /* 96 samples: ten steps */
                                     "schedule: {type: constant, warmup: {steps: 1.1 epochs, start_factor: 0}}\n");
     expect_factor(trainer, 10, 10 / 11.0);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- options that belong to a type ---- */
@@ -155,12 +155,12 @@ static void test_wsd_knows_its_stable_part(void **state) {
     (void)state;
     an_trainer *trainer = scheduled("run: {steps: 100}\nschedule: {type: wsd, stable: 30 steps, min_ratio: 0.1}\n");
     for (int t = 0; t < 100; t++) expect_factor(trainer, t, t < 30 ? 1 : 0.1 + 0.9 * (1 - (t - 30) / 70.0));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = scheduled(
         "run: {steps: 100}\nschedule: {type: wsd, warmup: {steps: 10, start_factor: 0}, stable: 30, decay: 20}\n");
     for (int t = 0; t < 100; t++)
         expect_factor(trainer, t, t < 10 ? t / 10.0 : t < 40 ? 1 : t < 60 ? 1 - (t - 40) / 20.0 : 0);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_one_cycle_has_its_peak(void **state) {
@@ -170,7 +170,7 @@ static void test_one_cycle_has_its_peak(void **state) {
     an_trainer *trainer = scheduled("run: {steps: 10}\nschedule: {type: one_cycle, max_lr: 0.05}\n");
     OK(ctx, an_trainer_step(trainer, &metrics));
     assert_true(fabs(metrics.rate - 0.05 / 25) < 1e-15);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_mistakes_have_their_place(void **state) {

@@ -48,12 +48,12 @@ static an_value relu(an_graph *g, an_value x) {
 
 static an_status plan_with(an_plan **plan, an_graph *g, an_dtype precision, const char *kernels) {
     const char *symbol = "batch";
-    const int64_t most = 8;
+    const int64_t maximum = 8;
     an_plan_options options;
     an_plan_options_init(&options, sizeof options);
     options.symbol_count = 1;
     options.symbols = &symbol;
-    options.maxima = &most;
+    options.maxima = &maximum;
     options.programs = AN_PROGRAM_TRAINING | AN_PROGRAM_PREDICTION;
     options.precision = precision;
     options.kernels = kernels;
@@ -69,7 +69,7 @@ static void run_graph(an_graph *g, an_dtype precision, const char *kernels, resu
     steep_runs = 0;
     OK(ctx, an_graph_verify(g));
     OK(ctx, an_params_create(&params, ctx, g, NULL));
-    OK(ctx, an_params_init(params, 3));
+    OK(ctx, an_params_reset(params, 3));
     OK(ctx, plan_with(&plan, g, precision, kernels));
     OK(ctx, an_program_create(&program, plan, params));
     OK(ctx, an_program_bind(program, "batch", 6));
@@ -248,7 +248,7 @@ static void test_wrong_lists(void **state) {
 }
 
 static an_status run_failing(const an_call *call) {
-    return an_kernel_error(call, AN_ERR_KERNEL, "the furnace is out");
+    return an_kernel_fail(call, AN_ERR_KERNEL, "the furnace is out");
 }
 
 static void test_failing_kernel(void **state) {

@@ -36,7 +36,7 @@ static void done(text_graph *t) {
     an_context_destroy(&t->ctx);
 }
 
-/* "product:bf16 add:f32" for the nodes of a phase that are neither sources nor sinks without outputs. */
+/* "matmul:bf16 add:f32" for the nodes of a phase that are neither sources nor sinks without outputs. */
 static const char *types(const an_graph *g, an_phase phase) {
     static char words[4096];
     size_t length = 0;
@@ -55,20 +55,20 @@ static const char *types(const an_graph *g, an_phase phase) {
 #define LAYER                             \
     "%w = param(name=\"w\") : f32[4,4]\n" \
     "%b = param(name=\"b\") : f32[4]\n"   \
-    "%p = product(%x, %w, transpose_b=true)\n%q = bias(%p, %b, axis=1)\n"
+    "%p = matmul(%x, %w, transpose_b=true)\n%q = bias(%p, %b, axis=1)\n"
 
 /* The residual stream is f32; what lies between two products is low; the loss reads f32. */
 static void test_policies(void **state) {
     (void)state;
     text_graph t = lowered(HEAD LAYER "%r = gelu_tanh(%q)\n%v = param(name=\"v\") : f32[4,4]\n"
-                                      "%s = product(%r, %v)\n%out = add(%s, %x)\n" TAIL,
+                                      "%s = matmul(%r, %v)\n%out = add(%s, %x)\n" TAIL,
                            AN_FORM_TRAIN_FIRST, AN_DTYPE_BF16);
     assert_string_equal(types(t.g, AN_PHASE_FORWARD),
-                        "cast:bf16 product:bf16 bias:bf16 gelu_tanh:bf16 product:f32 add:f32 squared_error:f32");
+                        "cast:bf16 matmul:bf16 bias:bf16 gelu_tanh:bf16 matmul:f32 add:f32 squared_error:f32");
     /* gradients: of values in their type, of parameters f32 straight from the op that makes them */
     assert_string_equal(types(t.g, AN_PHASE_BACKWARD),
-                        "squared_error_diff:f32 cast:bf16 product:bf16 product:f32 grad:f32 gelu_tanh_diff:bf16 "
-                        "reduce_sum:f32 grad:f32 product:f32 grad:f32");
+                        "squared_error_diff:f32 cast:bf16 matmul:bf16 matmul:f32 grad:f32 gelu_tanh_diff:bf16 "
+                        "reduce_sum:f32 grad:f32 matmul:f32 grad:f32");
     done(&t);
 }
 
@@ -76,13 +76,12 @@ static void test_policies(void **state) {
 static void test_f32_storage(void **state) {
     (void)state;
     text_graph t = lowered_with(HEAD LAYER "%r = gelu_tanh(%q)\n%v = param(name=\"v\") : f32[4,4]\n"
-                                           "%s = product(%r, %v)\n%u = product(%r, %w)\n%z = add(%s, %u)\n"
+                                           "%s = matmul(%r, %v)\n%u = matmul(%r, %w)\n%z = add(%s, %u)\n"
                                            "%out = add(%z, %x)\n" TAIL,
                                 AN_FORM_TRAIN_FIRST, AN_DTYPE_BF16, true);
-    assert_string_equal(
-        types(t.g, AN_PHASE_FORWARD),
-        "cast:bf16 product:f32 bias:f32 gelu_tanh:f32 cast:bf16 product:f32 product:f32 add:f32 add:f32 "
-        "squared_error:f32");
+    assert_string_equal(types(t.g, AN_PHASE_FORWARD),
+                        "cast:bf16 matmul:f32 bias:f32 gelu_tanh:f32 cast:bf16 matmul:f32 matmul:f32 add:f32 add:f32 "
+                        "squared_error:f32");
     for (const an_node *n = t.g->first; n; n = n->next)
         for (int i = 0; i < n->output_count; i++)
             if (n->outputs[i].dtype == AN_DTYPE_BF16)
@@ -96,7 +95,7 @@ static void test_f32_storage(void **state) {
  * again. */
 static void test_parameters(void **state) {
     (void)state;
-    text_graph t = lowered(HEAD LAYER "%out = product(%q, %w)\n" TAIL, AN_FORM_TRAIN_FIRST, AN_DTYPE_BF16);
+    text_graph t = lowered(HEAD LAYER "%out = matmul(%q, %w)\n" TAIL, AN_FORM_TRAIN_FIRST, AN_DTYPE_BF16);
     int copies = 0;
     assert_int_equal(t.g->parameter_count, 2);
     for (const an_node *n = t.g->first; n; n = n->next) {
@@ -114,38 +113,37 @@ static void test_parameters(void **state) {
 /* A form without dropout rounds where the one with dropout does. */
 static void test_forms_agree(void **state) {
     (void)state;
-#define DROPOUT                                                                                                      \
-    HEAD "%n = input(name=\"samples\") : i64[batch]\n%seed = scalar(name=\"seed\") : i64[]\n%step = "                \
-         "scalar(name=\"step\") : i64[]\n%w = param(name=\"w\") : f32[4,4]\n%p = product(%x, %w)\n%d = dropout(%p, " \
-         "%n, "                                                                                                      \
+#define DROPOUT                                                                                                     \
+    HEAD "%n = input(name=\"samples\") : i64[batch]\n%seed = scalar(name=\"seed\") : i64[]\n%step = "               \
+         "scalar(name=\"step\") : i64[]\n%w = param(name=\"w\") : f32[4,4]\n%p = matmul(%x, %w)\n%d = dropout(%p, " \
+         "%n, "                                                                                                     \
          "%seed, %step, rate=0.5)\n%out = add(%d, %x)\n" TAIL
     text_graph train = lowered(DROPOUT, AN_FORM_TRAIN_FIRST, AN_DTYPE_BF16);
-    assert_string_equal(types(train.g, AN_PHASE_FORWARD),
-                        "cast:bf16 product:f32 dropout:f32 add:f32 squared_error:f32");
+    assert_string_equal(types(train.g, AN_PHASE_FORWARD), "cast:bf16 matmul:f32 dropout:f32 add:f32 squared_error:f32");
     done(&train);
     text_graph predict = lowered(DROPOUT, AN_FORM_PREDICT, AN_DTYPE_BF16);
-    assert_non_null(strstr(types(predict.g, AN_PHASE_FORWARD), "cast:bf16 product:f32 "));
+    assert_non_null(strstr(types(predict.g, AN_PHASE_FORWARD), "cast:bf16 matmul:f32 "));
     done(&predict);
 }
 
 /* What moves elements moves them in one type: the low one is widened, not the wide one rounded. */
 static void test_concat(void **state) {
     (void)state;
-    text_graph t = lowered(HEAD "%w = param(name=\"w\") : f32[4,4]\n%p = product(%x, %w)\n%c = concat(%p, %x, axis=1)\n"
-                                "%m = param(name=\"m\") : f32[8,4]\n%out = product(%c, %m)\n" TAIL,
+    text_graph t = lowered(HEAD "%w = param(name=\"w\") : f32[4,4]\n%p = matmul(%x, %w)\n%c = concat(%p, %x, axis=1)\n"
+                                "%m = param(name=\"m\") : f32[8,4]\n%out = matmul(%c, %m)\n" TAIL,
                            AN_FORM_PREDICT, AN_DTYPE_BF16);
     assert_string_equal(types(t.g, AN_PHASE_FORWARD),
-                        "cast:bf16 product:bf16 cast:f32 concat:f32 cast:bf16 product:f32 squared_error:f32");
+                        "cast:bf16 matmul:bf16 cast:f32 concat:f32 cast:bf16 matmul:f32 squared_error:f32");
     done(&t);
 }
 
 static void test_f16_and_none(void **state) {
     (void)state;
     text_graph t = lowered(HEAD LAYER "%out = relu(%q)\n" TAIL, AN_FORM_PREDICT, AN_DTYPE_F16);
-    assert_string_equal(types(t.g, AN_PHASE_FORWARD), "cast:f16 product:f16 bias:f32 relu:f32 squared_error:f32");
+    assert_string_equal(types(t.g, AN_PHASE_FORWARD), "cast:f16 matmul:f16 bias:f32 relu:f32 squared_error:f32");
     done(&t);
     t = lowered(HEAD LAYER "%out = relu(%q)\n" TAIL, AN_FORM_PREDICT, AN_DTYPE_NONE);
-    assert_string_equal(types(t.g, AN_PHASE_FORWARD), "product:f32 bias:f32 relu:f32 squared_error:f32");
+    assert_string_equal(types(t.g, AN_PHASE_FORWARD), "matmul:f32 bias:f32 relu:f32 squared_error:f32");
     done(&t);
 }
 
@@ -158,7 +156,7 @@ static void test_refusals(void **state) {
     an_plan_options_init(&options, sizeof options);
     static const char text[] =
         "ang 1\ngraph \"m\"\n%x = input(name=\"x\") : f64[4,4]\n%w = param(name=\"w\") : f64[4,4]\n"
-        "%p = product(%x, %w)\noutput(%p, name=\"p\")\n";
+        "%p = matmul(%x, %w)\noutput(%p, name=\"p\")\n";
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     OK(ctx, an_graph_parse(&g, ctx, text, strlen(text)));
     OK(ctx, an_graph_verify(g));

@@ -62,17 +62,17 @@ static void expect(const char *text, an_form form, an_recompute recompute, const
 #define HEAD                                                                                             \
     "ang 1\ngraph \"m\"\nsymbol batch\n%x = input(name=\"x\") : f32[batch,4]\n%y = input(name=\"y\") : " \
     "f32[batch,4]\n%w = param(name=\"w\") : f32[4,4]\n%b = param(name=\"b\") : f32[4]\n"
-#define LINEAR HEAD "%p = product(%x, %w, transpose_b=true)\n%q = bias(%p, %b, axis=1)\n"
+#define LINEAR HEAD "%p = matmul(%x, %w, transpose_b=true)\n%q = bias(%p, %b, axis=1)\n"
 #define OUTPUT "output(%out, name=\"out\")\n"
 #define LOSS "%l = squared_error(%out, %y)\nloss %l targets %y\n"
 
 static void test_product_takes_its_end(void **state) {
     (void)state;
     expect(LINEAR "%r = relu(%q)\n%out = add(%r, %x)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
-           "product_chain add(x,2):f32 relu(x):f32 add(x,3):f32");
+           "matmul_chain add(x,2):f32 relu(x):f32 add(x,3):f32");
     /* the value may be any operand */
     expect(LINEAR "%out = subtract(%x, %q)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
-           "product_chain add(x,2):f32 subtract(3,x):f32");
+           "matmul_chain add(x,2):f32 subtract(3,x):f32");
 }
 
 static int count(const an_graph *g, const char *op, int inputs) {
@@ -87,18 +87,17 @@ static int count(const an_graph *g, const char *op, int inputs) {
 static void test_sums_of_products(void **state) {
     (void)state;
     expect(HEAD
-           "%p = product_sum(%x, %w, %y, %w, transpose_b=true)\n%q = bias(%p, %b, axis=1)\n%out = relu(%q)\n" OUTPUT,
-           AN_FORM_PREDICT, AN_RECOMPUTE_NONE, "product_chain add(x,4):f32 relu(x):f32");
+           "%p = matmul_sum(%x, %w, %y, %w, transpose_b=true)\n%q = bias(%p, %b, axis=1)\n%out = relu(%q)\n" OUTPUT,
+           AN_FORM_PREDICT, AN_RECOMPUTE_NONE, "matmul_chain add(x,4):f32 relu(x):f32");
     for (int rank = 0; rank < 2; rank++) {
-        text_graph t =
-            fused_with(HEAD "%h = product(%x, %w, transpose_b=true)\n%v = param(name=\"v\") : f32[4,4]\n"
-                            "%u = param(name=\"u\") : f32[4,4]\n%z = param(name=\"z\") : f32[4,4]\n"
-                            "%p = product(%h, %v, transpose_b=true)\n%q = product(%h, %u, transpose_b=true)\n"
-                            "%r = product(%h, %z, transpose_b=true)\n%m = multiply(%p, %q)\n"
-                            "%out = multiply(%m, %r)\n" LOSS,
-                       AN_FORM_TRAIN_FIRST, AN_RECOMPUTE_NONE, rank);
-        assert_int_equal(count(t.g, "product_sum", 6), rank);
-        assert_int_equal(count(t.g, "product_sum", 4), 0);
+        text_graph t = fused_with(HEAD "%h = matmul(%x, %w, transpose_b=true)\n%v = param(name=\"v\") : f32[4,4]\n"
+                                       "%u = param(name=\"u\") : f32[4,4]\n%z = param(name=\"z\") : f32[4,4]\n"
+                                       "%p = matmul(%h, %v, transpose_b=true)\n%q = matmul(%h, %u, transpose_b=true)\n"
+                                       "%r = matmul(%h, %z, transpose_b=true)\n%m = multiply(%p, %q)\n"
+                                       "%out = multiply(%m, %r)\n" LOSS,
+                                  AN_FORM_TRAIN_FIRST, AN_RECOMPUTE_NONE, rank);
+        assert_int_equal(count(t.g, "matmul_sum", 6), rank);
+        assert_int_equal(count(t.g, "matmul_sum", 4), 0);
         done(&t);
     }
 }
@@ -122,14 +121,14 @@ static void test_chains(void **state) {
 static void test_what_stays(void **state) {
     (void)state;
     expect(LINEAR "%r = relu(%q)\n%out = add(%r, %q)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
-           "product_chain add(x,2):f32 | chain relu(x):f32 add(x,0):f32");
-    expect(HEAD "%p = product(%x, %w)\n%out = multiply(%p, %p)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
-           "product | multiply");
-    expect(HEAD "%p = product(%x, %w)\noutput(%p, name=\"p\")\n%out = relu(%p)\n" OUTPUT, AN_FORM_PREDICT,
-           AN_RECOMPUTE_NONE, "product | relu");
+           "matmul_chain add(x,2):f32 | chain relu(x):f32 add(x,0):f32");
+    expect(HEAD "%p = matmul(%x, %w)\n%out = multiply(%p, %p)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
+           "matmul | multiply");
+    expect(HEAD "%p = matmul(%x, %w)\noutput(%p, name=\"p\")\n%out = relu(%p)\n" OUTPUT, AN_FORM_PREDICT,
+           AN_RECOMPUTE_NONE, "matmul | relu");
     /* a bias along another axis */
-    expect(HEAD "%p = product(%w, %w)\n%out = bias(%p, %b, axis=0)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
-           "product | bias");
+    expect(HEAD "%p = matmul(%w, %w)\n%out = bias(%p, %b, axis=0)\n" OUTPUT, AN_FORM_PREDICT, AN_RECOMPUTE_NONE,
+           "matmul | bias");
 }
 
 /* What the gradient reads becomes a second output, but not where recompute must be able to make it alone. */
@@ -138,35 +137,35 @@ static void test_kept(void **state) {
     text_graph t = fused(LINEAR "%out = gelu(%q)\n" LOSS, AN_FORM_TRAIN_FIRST, AN_RECOMPUTE_NONE);
     const an_node *n = t.g->first;
     while (n->op->flags & AN_OP_SOURCE) n = n->next;
-    assert_string_equal(n->op->name, "product_chain");
+    assert_string_equal(n->op->name, "matmul_chain");
     assert_int_equal(n->output_count, 2);
     assert_string_equal(n->outputs[1].first_use->node->op->name, "gelu_diff");
     assert_null(n->outputs[1].first_use->next);
     done(&t);
     t = fused(LINEAR "%out = gelu(%q)\n" LOSS, AN_FORM_TRAIN_FIRST, AN_RECOMPUTE_BUDGET);
-    assert_non_null(strstr(ops(t.g), "product_chain add(x,2):f32 | gelu | "));
+    assert_non_null(strstr(ops(t.g), "matmul_chain add(x,2):f32 | gelu | "));
     done(&t);
 }
 
 #define CLASSES                                                                                                      \
     "ang 1\ngraph \"m\"\nsymbol batch\n%x = input(name=\"x\") : f32[batch,4]\n%y = input(name=\"y\") : i32[batch]\n" \
-    "%v = param(name=\"v\") : f32[4,4]\n%h = product(%x, %v)\n%w = param(name=\"w\") : f32[9,4]\n"
+    "%v = param(name=\"v\") : f32[4,4]\n%h = matmul(%x, %v)\n%w = param(name=\"w\") : f32[9,4]\n"
 #define ENTROPY "%l, _ = cross_entropy(%p, %y)\nloss %l targets %y\n"
 
 static void test_loss(void **state) {
     (void)state;
-    expect(CLASSES "%p = product(%h, %w, transpose_b=true)\n" ENTROPY, AN_FORM_EVALUATE, AN_RECOMPUTE_NONE,
-           "product | product_cross_entropy");
-    expect(CLASSES "%p = product(%h, %w, transpose_b=true)\n" ENTROPY, AN_FORM_TRAIN_NEXT, AN_RECOMPUTE_NONE,
-           "product | product_cross_entropy | grad | product | grad");
+    expect(CLASSES "%p = matmul(%h, %w, transpose_b=true)\n" ENTROPY, AN_FORM_EVALUATE, AN_RECOMPUTE_NONE,
+           "matmul | matmul_cross_entropy");
+    expect(CLASSES "%p = matmul(%h, %w, transpose_b=true)\n" ENTROPY, AN_FORM_TRAIN_NEXT, AN_RECOMPUTE_NONE,
+           "matmul | matmul_cross_entropy | grad | matmul | grad");
     /* logits that somebody reads are stored */
-    expect(CLASSES "%p = product(%h, %w, transpose_b=true)\noutput(%p, name=\"logits\")\n" ENTROPY, AN_FORM_EVALUATE,
-           AN_RECOMPUTE_NONE, "product | product | cross_entropy");
+    expect(CLASSES "%p = matmul(%h, %w, transpose_b=true)\noutput(%p, name=\"logits\")\n" ENTROPY, AN_FORM_EVALUATE,
+           AN_RECOMPUTE_NONE, "matmul | matmul | cross_entropy");
     /* weights the other way round */
     expect(
         "ang 1\ngraph \"m\"\nsymbol batch\n%x = input(name=\"x\") : f32[batch,4]\n%y = input(name=\"y\") : i32[batch]\n"
-        "%w = param(name=\"w\") : f32[4,9]\n%p = product(%x, %w)\n" ENTROPY,
-        AN_FORM_EVALUATE, AN_RECOMPUTE_NONE, "product | cross_entropy | count_right");
+        "%w = param(name=\"w\") : f32[4,9]\n%p = matmul(%x, %w)\n" ENTROPY,
+        AN_FORM_EVALUATE, AN_RECOMPUTE_NONE, "matmul | cross_entropy | count_right");
 }
 
 /* A dump with fused nodes is read back; a chain that is none is refused with the reason. */

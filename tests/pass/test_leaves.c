@@ -62,12 +62,12 @@ static void test_sums_over_samples_are_found(void **state) {
                     "%y = input(name=\"y\") : f32[batch,2]\n"
                     "%w = param(name=\"w\") : f32[4,2]\n"
                     "%b = param(name=\"b\") : f32[2]\n"
-                    "%p = product(%x, %w)\n"
+                    "%p = matmul(%x, %w)\n"
                     "%o = bias(%p, %b, axis=1)\n"
                     "output(%o, name=\"out\")\n"
                     "%l = squared_error(%o, %y)\n"
                     "loss %l targets %y\n",
-               "squared_error reduce_sum product");
+               "squared_error reduce_sum matmul");
     /* tokens of samples are rows; a table, and a view of a gradient on its way */
     check_sums(HEAD "%x = input(name=\"x\") : i32[batch,tokens]\n"
                     "%y = input(name=\"y\") : f32[batch,tokens,2]\n"
@@ -78,11 +78,11 @@ static void test_sums_over_samples_are_found(void **state) {
                     "%r, %i = rms_norm(%e, %n)\n"
                     "%v = slice(%w, axis=0, begin=1, end=2)\n"
                     "%u = reshape(%v, dims=[2,4])\n"
-                    "%o = product(%r, %u, transpose_b=true)\n"
+                    "%o = matmul(%r, %u, transpose_b=true)\n"
                     "output(%o, name=\"out\")\n"
                     "%l = squared_error(%o, %y)\n"
                     "loss %l targets %y\n",
-               "squared_error product rms_norm_diff_weights embedding_diff");
+               "squared_error matmul rms_norm_diff_weights embedding_diff");
     /* samples that pick from a parameter */
     check_sums(HEAD "%x = input(name=\"x\") : i32[batch,4]\n"
                     "%y = input(name=\"y\") : f32[batch,4]\n"
@@ -121,14 +121,14 @@ static void test_a_shared_parameter(void **state) {
                                     "%z = param(name=\"z\") : f32[4,4]\n"
                                     "%s = slice(%w, axis=0, begin=0, end=4)\n"
                                     "%t = slice(%s, axis=1, begin=0, end=4)\n"
-                                    "%h = product(%x, %v)\n"
-                                    "%i = product(%h, %t)\n"
-                                    "%j = product(%i, %z)\n"
-                                    "%o = product(%j, %v)\n"
+                                    "%h = matmul(%x, %v)\n"
+                                    "%i = matmul(%h, %t)\n"
+                                    "%j = matmul(%i, %z)\n"
+                                    "%o = matmul(%j, %v)\n"
                                     "output(%o, name=\"out\")\n"
                                     "%l = squared_error(%o, %y)\n"
                                     "loss %l targets %y\n";
-    check_sums(text, "squared_error product product product product");
+    check_sums(text, "squared_error matmul matmul matmul matmul");
     an_context *ctx = NULL;
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
     extras = true;
@@ -165,19 +165,18 @@ static void test_what_is_no_tree_has_one_leaf(void **state) {
                                     "%y = input(name=\"y\") : f32[batch,4]\n";
     char text[2048];
     /* a gradient that is computed with after it was added */
-    snprintf(text, sizeof text, "%s%%w = param(name=\"w\") : f32[4,4]\n%%e = exp(%%w)\n%%o = product(%%x, %%e)\n%s",
+    snprintf(text, sizeof text, "%s%%w = param(name=\"w\") : f32[4,4]\n%%e = exp(%%w)\n%%o = matmul(%%x, %%e)\n%s",
              inputs, "output(%o, name=\"out\")\n%l = squared_error(%o, %y)\nloss %l targets %y\n");
     check_refused(text, "computes with a sum over samples");
     /* samples that see each other */
     snprintf(text, sizeof text,
-             "%s%%w = param(name=\"w\") : f32[4,4]\n%%h = product(%%x, %%w)\n%%o = softmax(%%h, axis=0)\n%s", inputs,
+             "%s%%w = param(name=\"w\") : f32[4,4]\n%%h = matmul(%%x, %%w)\n%%o = softmax(%%h, axis=0)\n%s", inputs,
              "output(%o, name=\"out\")\n%l = squared_error(%o, %y)\nloss %l targets %y\n");
     check_refused(text, "softmax at '' may compute a sample from others");
-    snprintf(
-        text, sizeof text,
-        "%s%%w = param(name=\"w\") : f32[4,4]\n%%h = product(%%x, %%w)\n%%s = product(%%h, %%x, transpose_b=true)\n"
-        "%%o = product(%%s, %%h)\n%s",
-        inputs, "output(%o, name=\"out\")\n%l = squared_error(%o, %y)\nloss %l targets %y\n");
+    snprintf(text, sizeof text,
+             "%s%%w = param(name=\"w\") : f32[4,4]\n%%h = matmul(%%x, %%w)\n%%s = matmul(%%h, %%x, transpose_b=true)\n"
+             "%%o = matmul(%%s, %%h)\n%s",
+             inputs, "output(%o, name=\"out\")\n%l = squared_error(%o, %y)\nloss %l targets %y\n");
     check_refused(text, "has more than one axis of samples");
 }
 
@@ -187,7 +186,7 @@ static void test_samples_that_are_picked(void **state) {
     check_refused(HEAD "%x = input(name=\"x\") : i32[batch,4]\n"
                        "%y = input(name=\"y\") : f32[batch,4]\n"
                        "%w = param(name=\"w\") : f32[4,4]\n"
-                       "%h = product(%y, %w)\n"
+                       "%h = matmul(%y, %w)\n"
                        "%o = gather(%h, %x, axis=0)\n"
                        "output(%o, name=\"out\")\n"
                        "%l = squared_error(%o, %y)\n"
@@ -200,13 +199,13 @@ static void test_ops_of_the_program(void **state) {
     static const char text[] = HEAD "%x = input(name=\"x\") : f32[batch,4]\n"
                                     "%y = input(name=\"y\") : f32[batch,4]\n"
                                     "%w = param(name=\"w\") : f32[4,4]\n"
-                                    "%h = product(%x, %w)\n"
+                                    "%h = matmul(%x, %w)\n"
                                     "%o = steep_relu(%h, slope=2)\n"
                                     "output(%o, name=\"out\")\n"
                                     "%l = squared_error(%o, %y)\n"
                                     "loss %l targets %y\n";
     (void)state;
-    for (reach = AN_REACH_SAMPLE; reach <= AN_REACH_ELEMENT; reach++) check_sums(text, "squared_error product");
+    for (reach = AN_REACH_SAMPLE; reach <= AN_REACH_ELEMENT; reach++) check_sums(text, "squared_error matmul");
     reach = AN_REACH_ALL;
     check_refused(text, "steep_relu at '' may compute a sample from others");
 }
@@ -220,7 +219,7 @@ static void test_samples_must_stay_outside(void **state) {
                        "%t = transpose(%x, axes=[1,0,2])\n"
                        "%c = contiguous(%t)\n"
                        "%r = reshape(%c, dims=[batch*tokens,4])\n"
-                       "%p = product(%r, %w)\n"
+                       "%p = matmul(%r, %w)\n"
                        "%o = reshape(%p, dims=[batch,tokens,2])\n"
                        "output(%o, name=\"out\")\n"
                        "%l = squared_error(%o, %y)\n"

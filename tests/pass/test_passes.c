@@ -101,7 +101,7 @@ static void test_autodiff_chains_contributions(void **state) {
         text_graph t = from_text("ang 1\ngraph \"tied\"\nsymbol batch\n"
                                  "%x = input(name=\"x\") : f32[batch,4]\n%y = input(name=\"y\") : f32[batch,4]\n"
                                  "%w = param(name=\"w\") : f32[4,4]\n"
-                                 "%a = product(%x, %w)\n%b = relu(%a)\n%c = product(%b, %w, transpose_b=true)\n"
+                                 "%a = matmul(%x, %w)\n%b = relu(%a)\n%c = matmul(%b, %w, transpose_b=true)\n"
                                  "%l = squared_error(%c, %y)\nloss %l targets %y\n");
         OK(t.ctx, passes(&t, next ? AN_FORM_TRAIN_NEXT : AN_FORM_TRAIN_FIRST, "autodiff"));
         const an_node *grads[3] = {0};
@@ -143,7 +143,7 @@ static void test_autodiff_frozen_and_unused(void **state) {
     static const char text[] =
         "ang 1\ngraph \"f\"\n%x = input(name=\"x\") : f32[2,4]\n%w = param(name=\"w\") : f32[3,4]\n"
         "%f = param(name=\"f\", frozen=true) : bf16[3]\n%u = param(name=\"u\") : f32[5]\n"
-        "%p = product(%x, %w, transpose_b=true)\n%b = bias(%p, %f, axis=1)\n"
+        "%p = matmul(%x, %w, transpose_b=true)\n%b = bias(%p, %f, axis=1)\n"
         "%l = reduce_sum(%b, axes=[0,1])\nloss %l\n";
     for (int next = 0; next < 2; next++) {
         text_graph t = from_text(text);
@@ -251,7 +251,7 @@ static void test_memory_in_place(void **state) {
 static void test_memory_places_contributions(void **state) {
     (void)state;
     static const char text[] = "ang 1\ngraph \"g\"\nsymbol batch\n%x = input(name=\"x\") : f32[batch,4]\n"
-                               "%w = param(name=\"w\") : f32[3,4]\n%p = product(%x, %w, transpose_b=true)\n"
+                               "%w = param(name=\"w\") : f32[3,4]\n%p = matmul(%x, %w, transpose_b=true)\n"
                                "%l = reduce_sum(%p, axes=[0,1])\nloss %l\n";
     for (int next = 0; next < 2; next++) {
         text_graph t = from_text(text);

@@ -69,10 +69,10 @@ static const an_node *find(const an_graph *g, const char *op, bool is_copy) {
     "%step = scalar(name=\"step\") : i64[]\n"                                                          \
     "%wa = param(name=\"a.w\") : f32[4,4] {block=1}\n%wb = param(name=\"b.w\") : f32[4,4] {block=2}\n" \
     "%s = sigmoid(%x)\n"                                                                               \
-    "%pa = product(%s, %wa) {block=1}\n%ga = gelu(%pa) {block=1}\n"                                    \
+    "%pa = matmul(%s, %wa) {block=1}\n%ga = gelu(%pa) {block=1}\n"                                     \
     "%da = dropout(%ga, %n, %seed, %step, rate=0.5, site=7) {block=1}\n"                               \
     "%qa = multiply(%da, %da) {block=1}\n%ra = add(%s, %qa) {block=1}\n"                               \
-    "%pb = product(%ra, %wb) {block=2}\n%gb = gelu(%pb) {block=2}\n%rb = add(%ra, %gb) {block=2}\n"    \
+    "%pb = matmul(%ra, %wb) {block=2}\n%gb = gelu(%pb) {block=2}\n%rb = add(%ra, %gb) {block=2}\n"     \
     "%t = tanh(%rb)\n%l = squared_error(%t, %y)\nloss %l targets %y\n"
 
 static void test_block(void **state) {
@@ -80,11 +80,11 @@ static void test_block(void **state) {
     an_graph *g = recomputed(TWO_BLOCKS, (an_pass_options){.recompute = AN_RECOMPUTE_BLOCK});
     /* b comes first; what its gradients do not need is not made again: neither gelu, whose sum is all that is used, nor
      * the sums, which the next unit reads */
-    assert_string_equal(copies(g), "product@b product@a gelu@a dropout@a");
+    assert_string_equal(copies(g), "matmul@b matmul@a gelu@a dropout@a");
     assert_int_equal(g->recompute->copies, 4);
     assert_int_equal(g->recompute->blocks, 2);
     /* the copy in b reads the kept sum of a, the one in a the kept value from outside */
-    const an_node *b = find(g, "product", true);
+    const an_node *b = find(g, "matmul", true);
     assert_string_equal(b->inputs[0].result->node->op->name, "add");
     assert_false(b->inputs[0].result->node->is_copy);
     const an_node *dropout = find(g, "dropout", true);
@@ -112,10 +112,10 @@ static void test_none_and_evaluation(void **state) {
 static void test_segments(void **state) {
     (void)state;
     an_graph *g = recomputed(TWO_BLOCKS, (an_pass_options){.recompute = AN_RECOMPUTE_SEGMENTS, .segments = 1});
-    assert_string_equal(copies(g), "product@a gelu@a dropout@a multiply@a add@a product@b");
+    assert_string_equal(copies(g), "matmul@a gelu@a dropout@a multiply@a add@a matmul@b");
     an_graph_destroy(&g);
     g = recomputed(TWO_BLOCKS, (an_pass_options){.recompute = AN_RECOMPUTE_SEGMENTS, .segments = 2});
-    assert_string_equal(copies(g), "product@b product@a gelu@a dropout@a");
+    assert_string_equal(copies(g), "matmul@b matmul@a gelu@a dropout@a");
     an_graph_destroy(&g);
 }
 
@@ -142,12 +142,12 @@ static void test_views(void **state) {
     an_graph *g = recomputed("ang 1\ngraph \"v\"\nblock 1 \"a\"\n%x = input(name=\"x\") : f32[8,4]\n"
                              "%w = param(name=\"w\") : f32[4,6]\n%s = exp(%x)\n%t = reshape(%s, dims=[4,8]) {block=1}\n"
                              "%u = reshape(%t, dims=[8,4]) {block=1}\n"
-                             "%p = product(%u, %w) {block=1}\n%q, %r = split(%p, axis=1) {block=1}\n"
+                             "%p = matmul(%u, %w) {block=1}\n%q, %r = split(%p, axis=1) {block=1}\n"
                              "%m = multiply(%q, %r) {block=1}\n%l = reduce_sum(%m, axes=[0,1])\nloss %l\n",
                              (an_pass_options){.recompute = AN_RECOMPUTE_BLOCK});
-    assert_string_equal(copies(g), "product@a split@a");
+    assert_string_equal(copies(g), "matmul@a split@a");
     const an_node *split = find(g, "split", true);
-    assert_ptr_equal(split->outputs[1].root->node, find(g, "product", true));
+    assert_ptr_equal(split->outputs[1].root->node, find(g, "matmul", true));
     assert_int_equal(g->recompute->copies, 1); /* views do not run */
     an_graph_destroy(&g);
 }
@@ -167,7 +167,7 @@ static void test_what_the_host_reads(void **state) {
     an_graph_set_loss(g, an_squared_error(g, h, y), y);
     OK(ctx, an_graph_verify(g));
     recompute(g, (an_pass_options){.recompute = AN_RECOMPUTE_BLOCK});
-    assert_string_equal(copies(g), "product@a.fc batch_norm@a.norm exp@a");
+    assert_string_equal(copies(g), "matmul@a.fc batch_norm@a.norm exp@a");
     const an_node *diff = find(g, "batch_norm_diff", false);
     int from_copies = 0, from_originals = 0;
     for (int i = 0; i < diff->input_count; i++) {
@@ -258,7 +258,7 @@ static void test_full(void **state) {
     an_graph *g = deep_model();
     recompute(g, (an_pass_options){.recompute = AN_RECOMPUTE_FULL});
     for (const an_node *n = g->first; n; n = n->next)
-        if (n->is_copy && !strcmp(n->op->name, "product")) found[n->path[0] - '0']++;
+        if (n->is_copy && !strcmp(n->op->name, "matmul")) found[n->path[0] - '0']++;
     for (int i = 0; i < DEEP; i++)
         if (found[i] != products[i]) fail_msg("block %d is made again %d times: %s", i, found[i], copies(g));
     an_graph_destroy(&g);
@@ -271,9 +271,9 @@ static void test_levels(void **state) {
     (void)state;
     static const char text[] =
         "ang 1\ngraph \"b\"\n%x = input(name=\"x\") : f32[64,64]\n%w = param(name=\"w\") : f32[64,64]\n"
-        "%v = param(name=\"v\") : f32[64,64]\n%p = product(%x, %w)\n%g = gelu(%p)\n%q = product(%g, %v)\n"
+        "%v = param(name=\"v\") : f32[64,64]\n%p = matmul(%x, %w)\n%g = gelu(%p)\n%q = matmul(%g, %v)\n"
         "%t = tanh(%q)\n%l = reduce_sum(%t, axes=[0,1])\nloss %l\n";
-    static const char *const expected[] = {"", "gelu", "product gelu", "product gelu"};
+    static const char *const expected[] = {"", "gelu", "matmul gelu", "matmul gelu"};
     an_graph *g = NULL;
     for (int level = 0; level < 4; level++) {
         g = recomputed(text, (an_pass_options){.recompute = AN_RECOMPUTE_BUDGET, .budget = 1, .budget_level = level});

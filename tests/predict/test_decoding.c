@@ -107,7 +107,7 @@ static an_status make_gated(an_graph **graph, an_context *ctx) {
                                "%e = subtract(%d, %m)\n"
                                "%f = concat(%e, %c, axis=2)\n"
                                "%k = centered(%f)\n"
-                               "%y = product(%k, %v, transpose_b=true)\n"
+                               "%y = matmul(%k, %v, transpose_b=true)\n"
                                "output(%y, name=\"logits\", prediction=true)\n";
     add_centered(ctx, "centered", AN_REACH_ROW);
     const an_status status = an_graph_parse(graph, ctx, text, sizeof text - 1);
@@ -164,7 +164,7 @@ static decoder *decoder_make(an_status (*make)(an_graph **, an_context *), const
     an_params_options_init(&params, sizeof params);
     params.gradients = false;
     OK(d->ctx, an_params_create(&d->params, d->ctx, d->model, &params));
-    OK(d->ctx, an_params_init(d->params, 7));
+    OK(d->ctx, an_params_reset(d->params, 7));
     plan(&d->plan, d, d->model, s);
     plan(&d->decoding_plan, d, d->graph, s);
     OK(d->ctx, an_program_create(&d->whole, d->plan, d->params));
@@ -267,7 +267,7 @@ static void refused(const char *lines, const char *words) {
 }
 
 #define HEADS_OF(x) "%h = reshape(%" x ", dims=[batch,tokens,2,4])\n%q = transpose(%h, axes=[0,2,1,3])\n"
-#define LOGITS_OF(x) "%y = product(%" x ", %w, transpose_b=true)\noutput(%y, name=\"logits\", prediction=true)\n"
+#define LOGITS_OF(x) "%y = matmul(%" x ", %w, transpose_b=true)\noutput(%y, name=\"logits\", prediction=true)\n"
 #define BACK "%b = transpose(%a, axes=[0,2,1,3])\n%c = reshape(%b, dims=[batch,tokens,8])\n"
 
 static void test_models_that_cannot_generate_are_refused(void **state) {
@@ -284,7 +284,7 @@ static void test_models_that_cannot_generate_are_refused(void **state) {
         "%n = unknown_reach(%c)\n",
         "%n = of_sample(%c)\n",
         "%n = softmax(%c, axis=1)\n",
-        "%p = product(%c, %c, transpose_b=true)\n%u = exp(%p)\n%n = product(%u, %c)\n",
+        "%p = matmul(%c, %c, transpose_b=true)\n%u = exp(%p)\n%n = matmul(%u, %c)\n",
     };
     for (size_t i = 0; i < sizeof mixing / sizeof *mixing; i++) {
         char text[1024];

@@ -35,10 +35,10 @@ static an_trainer *save_run(const char *config) {
     return trainer;
 }
 
-static an_generator_options options_of(int64_t most, int64_t chunk, int threads) {
+static an_generator_options options_of(int64_t maximum, int64_t chunk, int threads) {
     an_generator_options o;
     an_generator_options_init(&o, sizeof o);
-    o.most = most;
+    o.maximum = maximum;
     o.chunk = chunk;
     o.threads = threads;
     return o;
@@ -101,7 +101,7 @@ static void generate(an_generator *g, generated *all) {
 
 static void test_the_same_in_any_batch(void **state) {
     static const struct {
-        int64_t most, chunk;
+        int64_t maximum, chunk;
         int threads;
     } ways[] = {{SEQUENCES, 256, 2}, {3, 256, 1}, {3, 1, 2}, {2, 4, 2}};
     (void)state;
@@ -113,13 +113,13 @@ static void test_the_same_in_any_batch(void **state) {
         OK(ctx, an_generator_create(&g, trainer, &o));
         generate(g, &alone);
         an_generator_destroy(&g);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         for (int i = 0; i < SEQUENCES; i++) {
             assert_int_equal(alone.counts[i], i == 5 ? CONTEXT - 1 - 5 * 5 % 17 : 9 + i);
             assert_int_equal(alone.ends[i], i == 5 ? AN_GENERATION_CONTEXT : AN_GENERATION_LENGTH);
         }
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            o = options_of(ways[w].most, ways[w].chunk, ways[w].threads);
+            o = options_of(ways[w].maximum, ways[w].chunk, ways[w].threads);
             g = open_generator(&o);
             generate(g, &other);
             assert_memory_equal(&alone, &other, sizeof alone);
@@ -132,12 +132,12 @@ static void test_the_same_in_any_batch(void **state) {
 static void test_the_same_with_blocks(void **state) {
     static const an_dtype precisions[] = {AN_DTYPE_F32, AN_DTYPE_BF16};
     static const struct {
-        int64_t most, chunk;
+        int64_t maximum, chunk;
         int threads;
     } ways[] = {{SEQUENCES, 256, 2}, {3, 1, 1}, {2, 4, 2}};
     (void)state;
     an_trainer *trainer = save_run(BLOCKS RUN);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
         generated alone, other;
         an_generator_options o = options_of(1, 256, 1);
@@ -147,7 +147,7 @@ static void test_the_same_with_blocks(void **state) {
         generate(g, &alone);
         an_generator_destroy(&g);
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            o.most = ways[w].most, o.chunk = ways[w].chunk, o.threads = ways[w].threads;
+            o.maximum = ways[w].maximum, o.chunk = ways[w].chunk, o.threads = ways[w].threads;
             g = open_generator(&o);
             generate(g, &other);
             assert_memory_equal(&alone, &other, sizeof alone);
@@ -186,7 +186,7 @@ static void test_greedy_is_what_a_predictor_says(void **state) {
         free(logits);
         an_predictor_destroy(&p);
         an_generator_destroy(&g);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -278,13 +278,13 @@ static void test_stops_and_memory(void **state) {
                      2 * 2 * 2 * CONTEXT * 32 * 4); /* layers, keys and values, slots, positions, width, f32 */
     assert_int_equal(info.peak, info.weights + info.cache + info.work + info.tables);
     an_generator_destroy(&g);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void mistake(an_generator *g, const int32_t *tokens, int64_t count, const an_sampling_options *o,
                     an_status status, const char *words) {
     assert_int_equal(an_generator_add(g, tokens, count, o), status);
-    if (!strstr(an_generator_error(g), words)) fail_msg("'%s' is not in: %s", words, an_generator_error(g));
+    if (!strstr(an_last_error(NULL), words)) fail_msg("'%s' is not in: %s", words, an_last_error(NULL));
 }
 
 static void test_mistakes(void **state) {
@@ -320,7 +320,7 @@ static void test_mistakes(void **state) {
     FAILS(ctx, an_generator_create(&g, trainer, &o), AN_ERR_ARGUMENT, "the model has 48 positions");
     o = options_of(0, 16, 1);
     FAILS(ctx, an_generator_create(&g, trainer, &o), AN_ERR_ARGUMENT, "most is 0");
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 int main(void) {

@@ -56,11 +56,11 @@ static void run_destroy(run *r) {
     an_dataset_destroy(&r->dataset);
 }
 
-static an_predictor *make_predictor(run *r, int64_t most) {
+static an_predictor *make_predictor(run *r, int64_t maximum) {
     an_predictor *predictor = NULL;
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
-    options.most = most;
+    options.maximum = maximum;
     OK(ctx, an_predictor_create(&predictor, r->trainer, &options));
     return predictor;
 }
@@ -175,9 +175,9 @@ static void test_mistakes_are_told(void **state) {
     run_create(&r, AN_DTYPE_NONE);
     an_predictor *predictor = make_predictor(&r, 8);
     assert_int_equal(an_predictor_run_f32(predictor, 9, inputs[0], outputs), AN_ERR_ARGUMENT);
-    assert_non_null(strstr(an_predictor_error(predictor), "created for 1 to 8"));
+    assert_non_null(strstr(an_last_error(NULL), "created for 1 to 8"));
     assert_int_equal(an_predictor_run_f64(predictor, 1, wide, wide), AN_ERR_DTYPE);
-    assert_non_null(strstr(an_predictor_error(predictor), "the model reads f32"));
+    assert_non_null(strstr(an_last_error(NULL), "the model reads f32"));
     an_predictor_destroy(&predictor);
     run_destroy(&r);
 }

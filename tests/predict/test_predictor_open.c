@@ -52,7 +52,7 @@ static void predict(an_predictor *p, int64_t n, void *to) {
         status = an_predictor_run_f32(p, n, (const float *)inputs, to);
     else
         status = an_predictor_run_tokens(p, n, (const int32_t *)inputs, to);
-    if (status != AN_OK) fail_msg("%s", an_predictor_error(p));
+    if (status != AN_OK) fail_msg("%s", an_last_error(NULL));
 }
 
 static void assert_same(an_predictor *one, an_predictor *other) {
@@ -70,10 +70,10 @@ static void assert_same(an_predictor *one, an_predictor *other) {
     }
 }
 
-static an_predictor_options options_of(int64_t most) {
+static an_predictor_options options_of(int64_t maximum) {
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
-    options.most = most;
+    options.maximum = maximum;
     return options;
 }
 
@@ -128,7 +128,7 @@ static void test_same_bits_as_of_the_trainer(void **state) {
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         an_trainer *trainer = save_run(runs[i]);
         an_predictor *of_trainer = predictor_of(trainer);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         assert_int_equal(rename("sums.csv", "sums.away") | rename("images.idx", "images.away"), 0);
         assert_int_equal(rename("poem.txt", "poem.away"), 0);
         an_predictor *opened = open_predictor("saved", &options);
@@ -160,11 +160,11 @@ static void test_refresh(void **state) {
     OK(ctx, an_predictor_refresh(opened, trainer));
     assert_same(of_trainer, opened);
     an_predictor_destroy(&of_trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run("model: {type: mlp, hidden: [7]}\n" SUMS "}}\n");
     assert_int_equal(an_predictor_refresh(opened, trainer), AN_ERR_ARGUMENT);
     assert_non_null(strstr(an_last_error(ctx), "different models"));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_predictor_destroy(&opened);
 }
 
@@ -186,7 +186,7 @@ static void test_shorter_sequences(void **state) {
     float longer[8 * 64], shorter[8 * 64];
     (void)state;
     an_trainer *trainer = save_run(GPT2 "train: {precision: f32}\n" RUN);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_predictor *all = open_predictor("saved", &options), *part = open_predictor("saved", &fewer);
     assert_int_equal(an_predictor_input_elements(all), 8);
     assert_int_equal(an_predictor_input_elements(part), 4);
@@ -203,7 +203,7 @@ static void test_huge_sizes(void **state) {
     (void)state;
     an_trainer *trainer = save_run("model: {type: llama, layers: 1, heads: 2, width: 16, context: 8}\n"
                                    "data: {train: {type: text, path: poem.txt, tokens: chars}}\n" RUN);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const an_predictor_options options = with_tokens(&sizes[i]);
         open_refused("saved", &options, AN_ERR_OVERFLOW, "does not fit in 64 bits");
@@ -265,7 +265,7 @@ static void test_older_bits(void **state) {
         assert_same(of_trainer, opened);
         an_predictor_destroy(&opened);
         an_predictor_destroy(&of_trainer);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -278,7 +278,7 @@ static void test_wrong_options(void **state) {
     an_predictor_options options = with_tokens(&one);
     assert_int_equal(an_predictor_create(&predictor, trainer, &options), AN_ERR_ARGUMENT);
     assert_non_null(strstr(an_last_error(ctx), "options of an_predictor_open"));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     options.symbols = batch;
     open_refused("saved", &options, AN_ERR_ARGUMENT, "its option is 'most'");
     options.symbols = other;
@@ -311,9 +311,9 @@ static void test_refused(void **state) {
     an_checkpoint *checkpoint = NULL;
     (void)state;
     an_trainer *trainer = save_run(MLP SUMS "}}\ntrain: {precision: f32}\n" RUN);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "saved"));
-    OK(ctx, an_checkpoint_export(checkpoint, "exported.safetensors"));
+    OK(ctx, an_checkpoint_export(checkpoint, "exported.safetensors", NULL));
     an_checkpoint_close(&checkpoint);
     open_refused("exported.safetensors", NULL, AN_ERR_UNSUPPORTED, "an_predictor_create");
     open_refused("nowhere", NULL, AN_ERR_FILE, "nowhere");

@@ -65,14 +65,14 @@ static void run_destroy(run *r) {
 /* All samples at once, by a program of the trainer's own weights. */
 static void run_plainly(run *r, void *outputs) {
     static const char *const symbols[] = {"batch"};
-    const int64_t most = SAMPLES, input_dims[] = {SAMPLES, INPUTS}, output_dims[] = {SAMPLES, OUTPUTS};
+    const int64_t maximum = SAMPLES, input_dims[] = {SAMPLES, INPUTS}, output_dims[] = {SAMPLES, OUTPUTS};
     an_plan_options options;
     an_plan_options_init(&options, sizeof options);
     an_plan *plan = NULL;
     an_program *program = NULL;
     options.symbol_count = 1;
     options.symbols = symbols;
-    options.maxima = &most;
+    options.maxima = &maximum;
     options.programs = AN_PROGRAM_PREDICTION;
     an_array in = array_of(r->inputs, r->dtype, 2, input_dims), out = array_of(outputs, r->dtype, 2, output_dims);
     OK(ctx, an_plan_create(&plan, ctx, r->graph, &options));
@@ -80,7 +80,7 @@ static void run_plainly(run *r, void *outputs) {
     OK(ctx, an_program_bind(program, "batch", SAMPLES));
     an_input_info input;
     an_input_info_init(&input, sizeof input);
-    OK(ctx, an_input_info_get(program, 0, &input));
+    OK(ctx, an_program_input(program, 0, &input));
     OK(ctx, an_program_set_input(program, input.name, &in));
     OK(ctx, an_program_run(program, AN_FORM_PREDICT));
     OK(ctx, an_program_get_output(program, "y", &out));
@@ -88,11 +88,11 @@ static void run_plainly(run *r, void *outputs) {
     an_plan_destroy(&plan);
 }
 
-static an_predictor *make_predictor(an_trainer *trainer, int64_t most, int threads) {
+static an_predictor *make_predictor(an_trainer *trainer, int64_t maximum, int threads) {
     an_predictor *predictor = NULL;
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
-    options.most = most;
+    options.maximum = maximum;
     options.threads = threads;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     return predictor;
@@ -194,7 +194,7 @@ static void test_first_mistake_is_told(void **state) {
         char text[32];
         snprintf(text, sizeof text, "%d", 1000 + round);
         assert_int_equal(an_predictor_run_tokens(p, SAMPLES, tokens[0], again[0][0]), AN_ERR_KERNEL);
-        assert_non_null(strstr(an_predictor_error(p), text));
+        assert_non_null(strstr(an_last_error(NULL), text));
         tokens[90][3] = (90 * TOKENS + 3) * 7 % WORDS;
         tokens[SAMPLES - 1][0] = (SAMPLES - 1) * TOKENS * 7 % WORDS;
     }

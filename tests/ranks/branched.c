@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     watching.report_after = strtod(argv[2], NULL);
     watching.report = report;
     watching.user = &rank;
-    if (an_watch_create(&watch, ctx, &watching) != AN_OK || an_trainer_open(&trainer, ctx, argv[3]) != AN_OK)
+    if (an_watch_create(&watch, ctx, &watching) != AN_OK || an_trainer_open(&trainer, ctx, argv[3], NULL) != AN_OK)
         return fail(ctx);
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
@@ -59,7 +59,8 @@ int main(int argc, char **argv) {
         if (step < STEPS || rank != 0) continue;
         printf("step %d\n", step);
         fflush(stdout);
-        if ((strcmp(argv[4], "barrier") != 0 ? an_trainer_evaluate(trainer, &evaluation) : an_barrier(ctx)) != AN_OK)
+        if ((strcmp(argv[4], "barrier") != 0 ? an_trainer_evaluate(trainer, &evaluation) : an_ranks_barrier(ctx)) !=
+            AN_OK)
             return fail(ctx);
     }
 }

@@ -41,9 +41,9 @@ static int64_t proportional_bytes(void) {
 static an_status train(an_trainer **trainer, an_context *ctx, const char *config) {
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    an_status status = an_trainer_open(trainer, ctx, config);
+    an_status status = an_trainer_open(trainer, ctx, config, NULL);
     for (int i = 0; i < STEPS && status == AN_OK; i++) status = an_trainer_step(*trainer, &metrics);
-    return status == AN_OK ? an_barrier(ctx) : status; /* others' shares of pages count, too */
+    return status == AN_OK ? an_ranks_barrier(ctx) : status; /* others' shares of pages count, too */
 }
 
 int main(int argc, char **argv) {
@@ -58,17 +58,18 @@ int main(int argc, char **argv) {
     options.threads = 1;
     if (an_context_create(&ctx, &options) != AN_OK || train(&trainer, ctx, argv[2]) != AN_OK) return fail(ctx);
     an_trainer_destroy(&trainer);
-    if (an_barrier(ctx) != AN_OK) return fail(ctx);
+    if (an_ranks_barrier(ctx) != AN_OK) return fail(ctx);
     const int64_t before = proportional_bytes(), bytes_before = (int64_t)an_context_bytes(ctx);
-    if (an_barrier(ctx) != AN_OK || train(&trainer, ctx, argv[3]) != AN_OK) return fail(ctx);
+    if (an_ranks_barrier(ctx) != AN_OK || train(&trainer, ctx, argv[3]) != AN_OK) return fail(ctx);
     const int64_t after = proportional_bytes(), allocated = (int64_t)an_context_bytes(ctx) - bytes_before;
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
-    if (an_barrier(ctx) != AN_OK || an_plan_memory_get(an_trainer_plan(trainer), &memory) != AN_OK) return fail(ctx);
+    if (an_ranks_barrier(ctx) != AN_OK || an_plan_memory_get(an_trainer_plan(trainer), &memory) != AN_OK)
+        return fail(ctx);
     if (before < 0 || after < 0) return 77;
     printf("rank %d planned %" PRId64 " allocated %" PRId64 " taken %" PRId64 " before %" PRId64 " weights %" PRId64
            " gradients %" PRId64 " moments %" PRId64 " leaves %" PRId64 " arena %" PRId64 "\n",
-           an_rank(ctx), memory.peak - memory.checkpoint, allocated, after - before, before, memory.weights,
+           an_context_rank(ctx), memory.peak - memory.checkpoint, allocated, after - before, before, memory.weights,
            memory.gradients, memory.optimizer, memory.leaves, memory.activations + memory.scratch);
     an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);

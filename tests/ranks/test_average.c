@@ -45,13 +45,13 @@ static void train(one_rank *r) {
     an_run_options_init(&options, sizeof options);
     callbacks.after_step = end_run;
     callbacks.user = l;
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "average.yaml"))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "average.yaml", NULL))) return;
     if (r->comm.rank == 0) l->resumed = an_trainer_resumed(t) != NULL;
-    if (!rank_failed(r, "options", an_run_options_get(t, &options))) {
+    if (!rank_failed(r, "options", an_trainer_run_options(t, &options))) {
         options.callbacks = &callbacks;
         rank_failed(r, "run", an_trainer_run(t, &options, NULL));
     }
-    if (!*r->error) rank_failed(r, "evaluation", an_evaluation_get(t, &e));
+    if (!*r->error) rank_failed(r, "evaluation", an_trainer_evaluation(t, &e));
     if (!*r->error && r->comm.rank == 0) l->loss = e.loss;
     if (!*r->error) rank_failed(r, "hash", an_trainer_state_hash(t, r->hash));
     an_trainer_destroy(&t);

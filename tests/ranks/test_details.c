@@ -72,12 +72,12 @@ static void train(one_rank *r) {
     an_roc_point none[2];
     int64_t count;
     an_evaluation_init(e, sizeof *e);
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name, NULL))) return;
     rank_failed(r, "run", an_trainer_run(t, NULL, NULL));
-    if (!*r->error) rank_failed(r, "evaluation", an_evaluation_get(t, e));
+    if (!*r->error) rank_failed(r, "evaluation", an_trainer_evaluation(t, e));
     for (int i = 0; i < CLASSES && !*r->error && l->labels; i++) {
         an_label_metrics_init(&l->each[rank][i], sizeof l->each[rank][i]);
-        rank_failed(r, "labels", an_label_metrics_get(t, i, &l->each[rank][i]));
+        rank_failed(r, "labels", an_trainer_label_metrics(t, i, &l->each[rank][i]));
     }
     for (int i = 0; i < CLASSES * CLASSES && !*r->error && !l->tokens && !l->labels; i++)
         rank_failed(r, "counts",

@@ -97,7 +97,7 @@ static void step_with_failure(one_rank *r) {
     outcome *o = &outcomes[r->comm.rank];
     counted c = {0};
     const an_kernel *kernels[AN_FORMS] = {NULL};
-    bool is_ready = !rank_failed(r, "open", an_trainer_open(&t, r->ctx, "errors.yaml"));
+    bool is_ready = !rank_failed(r, "open", an_trainer_open(&t, r->ctx, "errors.yaml", NULL));
     for (int i = 0; i < STEPS_BEFORE && is_ready; i++) is_ready = !rank_failed(r, "step", an_trainer_step(t, NULL));
     pthread_barrier_wait(&together);
     if (!is_ready) goto end;
@@ -183,7 +183,7 @@ static void remember_next(char hash[HASH_TEXT]) {
     an_context *ctx = NULL;
     an_trainer *t = NULL;
     assert_int_equal(an_context_create(&ctx, NULL), AN_OK);
-    OK(ctx, an_trainer_open(&t, ctx, "errors.yaml"));
+    OK(ctx, an_trainer_open(&t, ctx, "errors.yaml", NULL));
     for (int i = 0; i <= STEPS_BEFORE; i++) OK(ctx, an_trainer_step(t, NULL));
     OK(ctx, an_trainer_weights_hash(t, hash));
     an_trainer_destroy(&t);

@@ -68,7 +68,7 @@ static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step,
 static an_status after_save(void *user, an_trainer *trainer) {
     an_save_report report;
     an_save_report_init(&report, sizeof report);
-    const an_status status = an_save_report_get(trainer, &report);
+    const an_status status = an_trainer_save_report(trainer, &report);
     return status == AN_OK ? fail_here(user, AFTER_SAVE, report.step) : status;
 }
 

@@ -35,7 +35,7 @@ static void train(one_rank *r) {
     an_trainer *t = NULL;
     an_evaluation e;
     an_evaluation_init(&e, sizeof e);
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name, NULL))) return;
     while (!*r->error && an_trainer_next_step(t) < l->stop) {
         rank_failed(r, "step", an_trainer_step(t, NULL));
         if (!*r->error && an_trainer_next_step(t) == STOP) rank_failed(r, "save", an_trainer_save_over(t, STOP));

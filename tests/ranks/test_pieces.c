@@ -77,7 +77,7 @@ static bool create(one_rank *r, training *t) {
     TRY(an_shards_create(&t->shards, ctx, t->plan, &(an_shards_options){.ranks = r->comm.ranks, .rank = r->comm.rank}));
     const an_params_pieces pieces = {.shards = t->shards, .sharding = o->sharding};
     TRY(an_params_create_in(&t->params, ctx, t->graph, &params, o->sharding == AN_SHARD_NONE ? NULL : &pieces));
-    TRY(an_params_init(t->params, 7));
+    TRY(an_params_reset(t->params, 7));
     TRY(an_program_create(&t->program, t->plan, t->params));
     TRY(an_optimizer_create(&t->optimizer, t->params, t->groups, NULL));
     step.leaves = LEAVES;

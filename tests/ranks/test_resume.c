@@ -38,7 +38,7 @@ static bool is_saved(int64_t step) {
 static void train(one_rank *r) {
     leg *l = r->user;
     an_trainer *t = NULL;
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "resumed.yaml"))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "resumed.yaml", NULL))) return;
     if (r->comm.rank == 0 && an_trainer_resumed(t))
         snprintf(l->resumed, sizeof l->resumed, "%s", an_trainer_resumed(t));
     while (!*r->error && an_trainer_next_step(t) < l->stop) {

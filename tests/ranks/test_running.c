@@ -28,7 +28,7 @@ static void fill(int64_t step, float x[SAMPLES][FEATURES], float y[SAMPLES]) {
 typedef struct {
     char name[64];
     int64_t stop;
-    float mean[FEATURES], scale[FEATURES], least[FEATURES], most[FEATURES], target[2];
+    float mean[FEATURES], scale[FEATURES], minimum[FEATURES], maximum[FEATURES], target[2];
 } leg;
 
 static void get(one_rank *r, an_trainer *t, const char *name, int64_t count, float *values) {
@@ -41,7 +41,7 @@ static void train(one_rank *r) {
     const int ranks = r->comm.ranks, rank = r->comm.rank, share = SAMPLES / ranks;
     an_trainer *t = NULL;
     float x[SAMPLES][FEATURES], y[SAMPLES];
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name, NULL))) return;
     while (!*r->error && an_trainer_next_step(t) < l->stop) {
         fill(an_trainer_next_step(t), x, y);
         rank_failed(r, "step", an_trainer_step_on_f32(t, share, x[rank * share], &y[rank * share], NULL));
@@ -51,8 +51,8 @@ static void train(one_rank *r) {
     if (rank == 0) {
         get(r, t, "normalize.input.mean", FEATURES, l->mean);
         get(r, t, "normalize.input.scale", FEATURES, l->scale);
-        get(r, t, "normalize.input.least", FEATURES, l->least);
-        get(r, t, "normalize.input.most", FEATURES, l->most);
+        get(r, t, "normalize.input.least", FEATURES, l->minimum);
+        get(r, t, "normalize.input.most", FEATURES, l->maximum);
         get(r, t, "normalize.target.mean", 1, &l->target[0]);
         get(r, t, "normalize.target.scale", 1, &l->target[1]);
     }
@@ -77,17 +77,17 @@ static void write_config(leg *l, const char *name, const char *precision, const 
     fclose(file);
 }
 
-static void check_near(double got, double expected, double most) {
-    if (!(fabs(got - expected) <= most * fabs(expected))) fail_msg("%.9g, and not %.9g", got, expected);
+static void check_near(double got, double expected, double maximum) {
+    if (!(fabs(got - expected) <= maximum * fabs(expected))) fail_msg("%.9g, and not %.9g", got, expected);
 }
 
 /* The states after a number of steps are those of all their samples. */
 static void check_states(const leg *l, int64_t steps) {
     float x[SAMPLES][FEATURES], y[SAMPLES];
-    double mean[FEATURES] = {0}, squares[FEATURES] = {0}, least[FEATURES], most[FEATURES], low = INFINITY,
+    double mean[FEATURES] = {0}, squares[FEATURES] = {0}, minimum[FEATURES], maximum[FEATURES], low = INFINITY,
            high = -INFINITY;
     const double n = (double)(steps * SAMPLES);
-    for (int f = 0; f < FEATURES; f++) least[f] = INFINITY, most[f] = -INFINITY;
+    for (int f = 0; f < FEATURES; f++) minimum[f] = INFINITY, maximum[f] = -INFINITY;
     for (int pass = 0; pass < 2; pass++)
         for (int64_t s = 0; s < steps; s++) {
             fill(s, x, y);
@@ -99,14 +99,14 @@ static void check_states(const leg *l, int64_t steps) {
                         mean[f] += v / n;
                     else
                         squares[f] += (v - mean[f]) * (v - mean[f]);
-                    least[f] = fmin(least[f], v), most[f] = fmax(most[f], v);
+                    minimum[f] = fmin(minimum[f], v), maximum[f] = fmax(maximum[f], v);
                 }
             }
         }
     for (int f = 0; f < FEATURES; f++) {
-        assert_true((double)l->least[f] == least[f] && (double)l->most[f] == most[f]);
+        assert_true((double)l->minimum[f] == minimum[f] && (double)l->maximum[f] == maximum[f]);
         check_near((double)l->mean[f], mean[f], 1e-5);
-        check_near((double)l->scale[f], least[f] < most[f] ? sqrt(squares[f] / n) : 1, 1e-4);
+        check_near((double)l->scale[f], minimum[f] < maximum[f] ? sqrt(squares[f] / n) : 1, 1e-4);
     }
     assert_true((double)l->target[0] == low);
     check_near((double)l->target[1], high - low, 1e-6);
@@ -178,7 +178,7 @@ static void stumble(one_rank *r) {
     const int ranks = r->comm.ranks, rank = r->comm.rank, share = SAMPLES / ranks;
     an_trainer *t = NULL;
     float x[SAMPLES][FEATURES], y[SAMPLES];
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, l->name, NULL))) return;
     while (!*r->error && an_trainer_next_step(t) < l->stop) {
         /* Numbers that are not finite, of the last rank, fail on all, and leave everything as it was. */
         fill(an_trainer_next_step(t), x, y);

@@ -87,13 +87,13 @@ static void train(one_rank *r) {
     callbacks.after_step = after_step;
     callbacks.user = l;
     an_run_options options;
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "saves.yaml"))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "saves.yaml", NULL))) return;
     if (r->comm.rank == 0 && an_trainer_resumed(t))
         snprintf(l->resumed, sizeof l->resumed, "%s", an_trainer_resumed(t));
     const size_t before = an_context_bytes(r->ctx);
     t->saving.directly = l->direct;
     an_run_options_init(&options, sizeof options);
-    if (l->stop && !rank_failed(r, "options", an_run_options_get(t, &options))) {
+    if (l->stop && !rank_failed(r, "options", an_trainer_run_options(t, &options))) {
         options.callbacks = &callbacks;
         if (!rank_failed(r, "run", an_trainer_run(t, &options, NULL))) check_memory(r, t, before);
         if (t->run->saver)

@@ -83,7 +83,7 @@ typedef struct {
     char weights[HASH_TEXT], state[HASH_TEXT];
     double sums[MOST_NORMS]; /* of the first parameters, as they are asked for by name */
     int taken, fullest;      /* strategy, and the rank that needs most with it */
-    int64_t peak, most;      /* of this rank, and of that one */
+    int64_t peak, maximum;   /* of this rank, and of that one */
 } outcome;
 
 typedef struct {
@@ -103,7 +103,7 @@ static bool take_parameters(one_rank *r, an_trainer *t, outcome *o) {
     an_param_info info;
     an_param_info_init(&info, sizeof info);
     for (int64_t i = 0; i < an_params_count(params) && i < MOST_NORMS; i++) {
-        if (rank_failed(r, "info", an_param_info_get(params, i, &info))) return false;
+        if (rank_failed(r, "info", an_params_info(params, i, &info))) return false;
         if (!info.trainable) continue; /* it has no moments */
         char *values = calloc((size_t)info.elements, an_dtype_size(info.dtype));
         an_array array = array_of(values, info.dtype, info.ndims, info.dims);
@@ -150,12 +150,12 @@ static void take_strategy(const an_trainer *t, outcome *o) {
         an_plan_memory memory;
         an_strategy_init(&strategy, sizeof strategy);
         an_plan_memory_init(&memory, sizeof memory);
-        if (an_strategy_get(t, (an_shard)shard, &strategy) != AN_OK || !strategy.taken ||
-            an_strategy_memory_get(t, (an_shard)shard, &memory) != AN_OK)
+        if (an_trainer_strategy(t, (an_shard)shard, &strategy) != AN_OK || !strategy.taken ||
+            an_trainer_strategy_memory(t, (an_shard)shard, &memory) != AN_OK)
             continue;
         o->taken = shard;
         o->fullest = strategy.rank;
-        o->most = memory.peak;
+        o->maximum = memory.peak;
     }
 }
 
@@ -172,7 +172,7 @@ static void train(one_rank *r) {
     /* the context keeps the table of options from here on */
     if (rank_failed(r, "options", an_config_key_get(r->ctx, 0, &key))) return;
     const size_t before = an_context_bytes(r->ctx);
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) ||
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml", NULL)) ||
         rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(t), &traffic)) ||
         rank_failed(r, "memory", an_plan_memory_get(an_trainer_plan(t), &memory)))
         goto end;
@@ -234,15 +234,16 @@ static void write_config(size_t index, const char *shard) {
 /* All ranks know the same of the strategy that they use. */
 static void expect_one_choice(const char *what, const outcome *ranks, int count) {
     const outcome *first = &ranks[0];
-    int64_t most = 0;
+    int64_t maximum = 0;
     for (int i = 0; i < count; i++) {
-        if (ranks[i].taken != first->taken || ranks[i].fullest != first->fullest || ranks[i].most != first->most)
+        if (ranks[i].taken != first->taken || ranks[i].fullest != first->fullest || ranks[i].maximum != first->maximum)
             fail_msg("%s: rank %d has strategy %d, rank 0 %d, or they know another fullest rank", what, i,
                      ranks[i].taken, first->taken);
-        if (ranks[i].peak > most) most = ranks[i].peak;
+        if (ranks[i].peak > maximum) maximum = ranks[i].peak;
     }
-    if (first->most != most || ranks[first->fullest].peak != most)
-        fail_msg("%s: the fullest rank needs %lld bytes, not %lld", what, (long long)most, (long long)first->most);
+    if (first->maximum != maximum || ranks[first->fullest].peak != maximum)
+        fail_msg("%s: the fullest rank needs %lld bytes, not %lld", what, (long long)maximum,
+                 (long long)first->maximum);
 }
 
 static void check_strategy(size_t config, const char *shard, int count, int host, const outcome *expected) {
@@ -332,7 +333,7 @@ static void take_round(one_rank *r) {
     an_trainer *t = NULL;
     an_plan_traffic traffic;
     an_plan_traffic_init(&traffic, sizeof traffic);
-    if (!rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) &&
+    if (!rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml", NULL)) &&
         !rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(t), &traffic)))
         shapes[r->comm.rank] =
             (round_shape){t->division.pieces.round_leaves, t->division.pieces.round_passes, traffic.sent};
@@ -393,9 +394,9 @@ static void change_one_host(one_rank *r) {
     an_trainer *t = NULL;
     an_param_info info;
     an_param_info_init(&info, sizeof info);
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml")) ||
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml", NULL)) ||
         rank_failed(r, "step", an_trainer_step(t, NULL)) ||
-        rank_failed(r, "info", an_param_info_get(an_trainer_params(t), 0, &info)))
+        rank_failed(r, "info", an_params_info(an_trainer_params(t), 0, &info)))
         goto end;
     float *values = calloc((size_t)info.elements, sizeof *values);
     an_array array = array_of(values, info.dtype, info.ndims, info.dims);
@@ -423,7 +424,7 @@ static void hosts_of_a_hybrid_have_the_same_weights(void **state) {
 
 static void open_only(one_rank *r) {
     an_trainer *t = NULL;
-    rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml"));
+    rank_failed(r, "open", an_trainer_open(&t, r->ctx, "config.yaml", NULL));
     an_trainer_destroy(&t);
 }
 

@@ -91,7 +91,7 @@ static an_status build_braided(an_graph **graph, an_context *ctx) {
     }
     const an_value h = (an_own)(g, "blend", 4, inputs, NULL);
     const an_value rows = an_reshape(g, an_concat(g, 0, 3, inputs + 1), 2, (const an_dim[]){3, WIDTH});
-    an_graph_set_loss(g, an_squared_error(g, an_product(g, h, rows, false, true), y), y);
+    an_graph_set_loss(g, an_squared_error(g, an_matmul(g, h, rows, false, true), y), y);
     *graph = g;
     return an_graph_verify(g);
 }
@@ -282,7 +282,7 @@ static void train_budgeted(one_rank *r) {
     an_trainer *t = NULL;
     an_plan_memory memory;
     an_plan_memory_init(&memory, sizeof memory);
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "budget.yaml")) ||
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "budget.yaml", NULL)) ||
         rank_failed(r, "memory", an_plan_memory_get(an_trainer_plan(t), &memory)))
         goto end;
     if (r->comm.rank == 0) b->arena = memory.activations + memory.scratch;

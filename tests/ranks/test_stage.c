@@ -54,10 +54,10 @@ static void train(one_rank *r) {
     callbacks.user = l;
     an_run_options options;
     an_run_options_init(&options, sizeof options);
-    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "stage.yaml"))) return;
+    if (rank_failed(r, "open", an_trainer_open(&t, r->ctx, "stage.yaml", NULL))) return;
     if (r->comm.rank == 0 && an_trainer_resumed(t))
         snprintf(l->resumed, sizeof l->resumed, "%s", an_trainer_resumed(t));
-    if (!rank_failed(r, "options", an_run_options_get(t, &options))) {
+    if (!rank_failed(r, "options", an_trainer_run_options(t, &options))) {
         options.callbacks = &callbacks;
         if (!rank_failed(r, "run", an_trainer_run(t, &options, NULL)))
             rank_failed(r, "hash", an_trainer_state_hash(t, r->hash));

@@ -40,7 +40,7 @@ static void train(one_rank *r) {
     an_trainer *trainer = NULL;
     char path[64];
     snprintf(path, sizeof path, "%s.yaml", c->name);
-    if (!rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, path)) &&
+    if (!rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, path, NULL)) &&
         !rank_failed(r, "run", an_trainer_run(trainer, NULL, NULL)))
         rank_failed(r, "hash", an_trainer_state_hash(trainer, r->hash));
     an_trainer_destroy(&trainer);
@@ -92,7 +92,7 @@ static void step(one_rank *r) {
     /* the context keeps the table of options from here on */
     if (rank_failed(r, "options", an_config_key_get(r->ctx, 0, &key))) return;
     const size_t before = an_context_bytes(r->ctx);
-    if (rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "mlp.yaml")) ||
+    if (rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "mlp.yaml", NULL)) ||
         rank_failed(r, "traffic", an_plan_traffic_get(an_trainer_plan(trainer), &traffic)) ||
         rank_failed(r, "memory", an_plan_memory_get(an_trainer_plan(trainer), &memory)))
         goto end;
@@ -142,14 +142,14 @@ static void share(one_rank *r) {
     an_stepper_options options;
     an_stepper_options_init(&options, sizeof options);
     options.leaves = 8;
-    if (rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "mlp.yaml")) ||
+    if (rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "mlp.yaml", NULL)) ||
         rank_failed(r, "step", an_trainer_step(trainer, NULL)))
         goto end;
     if (an_stepper_create(&second, trainer->program, trainer->optimizer, NULL, &options) != AN_ERR_STATE ||
         !strstr(an_last_error(r->ctx), "these parameters have a stepper"))
         snprintf(r->error, sizeof r->error, "rank %d: a second stepper: %s", r->comm.rank, an_last_error(r->ctx));
     if (rank_failed(r, "step", an_trainer_step(trainer, NULL))) goto end;
-    if (an_trainer_open(&other, r->ctx, "apart.yaml") != AN_ERR_ARGUMENT ||
+    if (an_trainer_open(&other, r->ctx, "apart.yaml", NULL) != AN_ERR_ARGUMENT ||
         !strstr(an_last_error(r->ctx), "ranks.shared_memory is off"))
         snprintf(r->error, sizeof r->error, "rank %d: apart.yaml: %s", r->comm.rank, an_last_error(r->ctx));
 end:

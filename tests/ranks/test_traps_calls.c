@@ -70,13 +70,13 @@ static an_status save(an_context *ctx, an_trainer *trainer) {
 
 static an_status barrier(an_context *ctx, an_trainer *trainer) {
     (void)trainer;
-    return an_barrier(ctx);
+    return an_ranks_barrier(ctx);
 }
 
 static an_status add_up(an_context *ctx, an_trainer *trainer) {
     (void)trainer;
     double number = 1;
-    return an_all_reduce(ctx, &number, 1, AN_DTYPE_F64, AN_REDUCE_SUM);
+    return an_ranks_all_reduce(ctx, &number, 1, AN_DTYPE_F64, AN_REDUCE_SUM);
 }
 
 static an_status step(an_context *ctx, an_trainer *trainer) {
@@ -88,7 +88,7 @@ static an_status step(an_context *ctx, an_trainer *trainer) {
 static an_status open_another(an_context *ctx, an_trainer *trainer) {
     (void)trainer;
     an_trainer *another = NULL;
-    const an_status status = an_trainer_open(&another, ctx, "run.yaml");
+    const an_status status = an_trainer_open(&another, ctx, "run.yaml", NULL);
     an_trainer_destroy(&another);
     return status;
 }
@@ -108,7 +108,8 @@ static const branch branches[] = {
      "calls in the same order",
      AN_ERR_ORDER},
     {"save", save, step, "rank 0 is in the save after step 2, but rank 1 is at the beginning of step 3", AN_ERR_ORDER},
-    {"sum", add_up, barrier, "rank 0 called an_all_reduce of 1 f64, sum, but rank 1 called an_barrier", AN_ERR_ORDER},
+    {"sum", add_up, barrier, "rank 0 called an_ranks_all_reduce of 1 f64, sum, but rank 1 called an_ranks_barrier",
+     AN_ERR_ORDER},
 };
 
 static pthread_barrier_t together;
@@ -117,7 +118,7 @@ static void call_by_rank(one_rank *r) {
     const branch *b = r->user;
     an_trainer *trainer = NULL;
     char before[HASH_TEXT], after[HASH_TEXT];
-    bool is_ready = !rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "run.yaml"));
+    bool is_ready = !rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "run.yaml", NULL));
     for (int i = 0; i < 2 && is_ready; i++) is_ready = !rank_failed(r, "step", an_trainer_step(trainer, NULL));
     is_ready = is_ready && !rank_failed(r, "hash", an_trainer_weights_hash(trainer, before));
     pthread_barrier_wait(&together); /* the failure must not reach a rank that is still in the second step */
@@ -221,7 +222,7 @@ static void test_a_barrier_of_one_rank_is_reported(void **state) {
                              AN_ERR_COMMUNICATION};
     (void)state;
     check_watched(&b, RANKS);
-    if (!strstr(reported, "an_barrier")) fail_msg("reported was: %s", reported);
+    if (!strstr(reported, "an_ranks_barrier")) fail_msg("reported was: %s", reported);
 }
 
 static void test_a_trainer_that_one_rank_opens_is_reported(void **state) {
@@ -271,7 +272,7 @@ static void change_sharding(own_choices *c) {
 }
 
 static void change_kernels(own_choices *c) {
-    c->options.kernels = "product=nonsense";
+    c->options.kernels = "matmul=nonsense";
 }
 
 static void change_clip(own_choices *c) {
@@ -331,11 +332,11 @@ static an_status set_weights(one_rank *r, an_trainer *trainer) {
 }
 
 static an_status load_weights(one_rank *r, an_trainer *trainer) {
-    an_init_options options;
-    an_init_options_init(&options, sizeof options);
+    an_load_options options;
+    an_load_options_init(&options, sizeof options);
     (void)r;
     options.path = "weights";
-    return an_trainer_init(trainer, &options);
+    return an_trainer_load_weights(trainer, &options);
 }
 
 typedef an_status setter(one_rank *r, an_trainer *trainer);
@@ -432,7 +433,7 @@ static void run_with_folder(one_rank *r) {
     an_step_metrics_init(&metrics, sizeof metrics);
     options.file = "run.yaml";
     if (rank_failed(r, "config", an_config_read(&config, r->ctx, &options)) ||
-        rank_failed(r, "open", an_trainer_open_config(&trainer, r->ctx, config)) ||
+        rank_failed(r, "open", an_trainer_open_config(&trainer, r->ctx, config, NULL)) ||
         rank_failed(r, "folder", an_folder_create(&folder, trainer, config, NULL)))
         goto end;
     while (an_trainer_next_step(trainer) < an_trainer_steps(trainer))

@@ -97,7 +97,7 @@ static void step_on_own(one_rank *r) {
     an_trainer *trainer = NULL;
     an_step_metrics m;
     an_step_metrics_init(&m, sizeof m);
-    if (!rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "stream.yaml")))
+    if (!rank_failed(r, "open", an_trainer_open(&trainer, r->ctx, "stream.yaml", NULL)))
         rank_failed(r, "step", an_trainer_step_on_f32(trainer, end - begin, inputs + begin, targets + begin, &m));
     stepped_loss[r->comm.rank] = m.loss;
     stepped_norm[r->comm.rank] = m.norm;

@@ -298,7 +298,7 @@ static const struct {
     const char *op;
     an_kernel kernels[2];
 } apart_kernels[] = {
-    APART_KERNEL(product, apart_product_applies, apart_product),
+    APART_KERNEL(matmul, apart_product_applies, apart_product),
     APART_KERNEL(bias, apart_bias_applies, apart_add),
     APART_KERNEL(relu, apart_is_f32, apart_relu),
     APART_KERNEL(relu_diff, apart_is_f32, apart_relu_diff),

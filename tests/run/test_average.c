@@ -67,20 +67,20 @@ static void test_a_run_that_goes_on_keeps_it(void **state) {
     char whole[AN_HASH_TEXT], resumed[AN_HASH_TEXT];
     an_trainer *trainer = make_run("averaged", AVERAGED);
     OK(ctx, an_trainer_state_hash(trainer, whole));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     for (int64_t stop = 0; stop <= MIDDLE; stop += MIDDLE) { /* also before there is an average */
         forget("averaged");
         trainer = open_run(AVERAGED);
         take_steps(trainer, stop);
         OK(ctx, an_trainer_save(trainer, 1));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         trainer = open_run(AVERAGED);
         assert_non_null(an_trainer_resumed(trainer));
         assert_int_equal(an_trainer_next_step(trainer), stop);
         take_steps(trainer, STEPS);
         OK(ctx, an_trainer_state_hash(trainer, resumed));
         assert_string_equal(whole, resumed);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -92,7 +92,7 @@ static void test_hashes(void **state) {
     for (int i = 0; i < 2; i++) {
         OK(ctx, an_trainer_weights_hash(trainers[i], hashes[i][0]));
         OK(ctx, an_trainer_state_hash(trainers[i], hashes[i][1]));
-        an_trainer_close(&trainers[i]);
+        an_trainer_destroy(&trainers[i]);
     }
     assert_string_equal(hashes[0][0], hashes[1][0]);
     assert_string_not_equal(hashes[0][1], hashes[1][1]);
@@ -101,10 +101,10 @@ static void test_hashes(void **state) {
 static void test_other_runs_are_refused(void **state) {
     (void)state;
     an_trainer *trainer = make_run("plain", PLAIN);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     refused(PLAIN "train: {ema: 0.7}\n", AN_ERR_ARGUMENT, "train.ema.decay is 0.7, was off");
     trainer = make_run("averaged", AVERAGED);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     refused(RUN("averaged") "train: {ema: 0.8}\n", AN_ERR_ARGUMENT, "train.ema.decay is 0.8, was 0.7");
     refused(RUN("averaged") "train: {ema: off}\n", AN_ERR_ARGUMENT, "train.ema.decay is off, was 0.7");
     /* by calls, without a config to compare */
@@ -113,12 +113,12 @@ static void test_other_runs_are_refused(void **state) {
     FAILS(ctx, an_trainer_load(trainer, "averaged/" SAVED), AN_ERR_UNSUPPORTED,
           "keeps a moving average of its weights");
     OK(ctx, an_trainer_load(trainer, "plain/" SAVED));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     forget("another");
     trainer = open_run(RUN("another") "train: {ema: 0.7}\n");
     FAILS(ctx, an_trainer_load(trainer, "plain/" SAVED), AN_ERR_UNSUPPORTED, "was trained without a moving average");
     OK(ctx, an_trainer_load(trainer, "averaged/" SAVED));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- reading ---- */
@@ -132,13 +132,19 @@ static void read_tensor(const char *path, const char *name, float *numbers, int6
     an_checkpoint_close(&checkpoint);
 }
 
+static an_status export_weights(const an_checkpoint *checkpoint, an_model_weights weights) {
+    an_export_options options;
+    an_export_options_init(&options, sizeof options);
+    options.weights = weights;
+    return an_checkpoint_export(checkpoint, "exported.safetensors", &options);
+}
+
 static void check_export(an_model_weights weights, const char *saved) {
     enum { WEIGHTS = 10 };
     float expected[WEIGHTS], exported[WEIGHTS];
     an_checkpoint *checkpoint = NULL;
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "averaged"));
-    if (weights != AN_MODEL_WEIGHTS_AUTO) OK(ctx, an_checkpoint_choose_weights(checkpoint, weights));
-    OK(ctx, an_checkpoint_export(checkpoint, "exported.safetensors"));
+    OK(ctx, export_weights(checkpoint, weights));
     an_checkpoint_close(&checkpoint);
     read_tensor("averaged", saved, expected, WEIGHTS);
     read_tensor("exported.safetensors", "hidden.0.weight", exported, WEIGHTS);
@@ -151,19 +157,19 @@ static void test_exports(void **state) {
     an_checkpoint *checkpoint = NULL;
     an_checkpoint_tensor tensor;
     an_checkpoint_tensor_init(&tensor, sizeof tensor);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     check_export(AN_MODEL_WEIGHTS_AUTO, "ema/hidden.0.weight");
     check_export(AN_MODEL_WEIGHTS_AVERAGE, "ema/hidden.0.weight");
     check_export(AN_MODEL_WEIGHTS_RAW, "hidden.0.weight");
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "averaged"));
     OK(ctx, an_checkpoint_tensor_get(checkpoint, an_checkpoint_find(checkpoint, "ema/hidden.0.weight"), &tensor));
     assert_int_equal(tensor.role, AN_SAVED_AVERAGE);
-    FAILS(ctx, an_checkpoint_choose_weights(checkpoint, (an_model_weights)7), AN_ERR_ARGUMENT, "an_model_weights");
+    FAILS(ctx, export_weights(checkpoint, (an_model_weights)7), AN_ERR_ARGUMENT, "an_model_weights");
     an_checkpoint_close(&checkpoint);
     trainer = make_run("plain", PLAIN);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "plain"));
-    FAILS(ctx, an_checkpoint_choose_weights(checkpoint, AN_MODEL_WEIGHTS_AVERAGE), AN_ERR_STATE,
+    FAILS(ctx, export_weights(checkpoint, AN_MODEL_WEIGHTS_AVERAGE), AN_ERR_STATE,
           "has no moving average of the weights");
     an_checkpoint_close(&checkpoint);
 }
@@ -175,12 +181,12 @@ static void test_predictors(void **state) {
     OK(ctx, an_predictor_create(&predictor, trainer, NULL));
     const float average = predict(predictor);
     an_predictor_destroy(&predictor);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = make_run("plain", PLAIN);
     OK(ctx, an_predictor_create(&predictor, trainer, NULL));
     const float raw = predict(predictor);
     an_predictor_destroy(&predictor);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     assert_true(average != raw);
     assert_true(predict_saved("averaged", AN_MODEL_WEIGHTS_AUTO) == average);
     assert_true(predict_saved("averaged", AN_MODEL_WEIGHTS_AVERAGE) == average);
@@ -202,7 +208,7 @@ static void test_averages_of_other_weights(void **state) {
     an_trainer *trainer = make_run("averaged", AVERAGED);
     an_checkpoint *checkpoint = NULL;
     an_predictor *predictor = NULL;
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
     const size_t length = fread(text, 1, sizeof text - 1, file);
@@ -218,10 +224,9 @@ static void test_averages_of_other_weights(void **state) {
     assert_int_equal(unlink(path), 0);
     write_text(path, text);
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "averaged"));
-    FAILS(ctx, an_checkpoint_export(checkpoint, "exported.safetensors"), AN_ERR_DAMAGED,
+    FAILS(ctx, export_weights(checkpoint, AN_MODEL_WEIGHTS_AUTO), AN_ERR_DAMAGED,
           "'ema/hidden.0.weighT' does not have the shape and type of a weight");
-    OK(ctx, an_checkpoint_choose_weights(checkpoint, AN_MODEL_WEIGHTS_RAW));
-    OK(ctx, an_checkpoint_export(checkpoint, "exported.safetensors"));
+    OK(ctx, export_weights(checkpoint, AN_MODEL_WEIGHTS_RAW));
     an_checkpoint_close(&checkpoint);
     FAILS(ctx, an_predictor_open(&predictor, ctx, "averaged", NULL), AN_ERR_DAMAGED, "ema/hidden.0.weighT");
 }
@@ -239,13 +244,13 @@ static void check_start(const char *weights, float expected) {
     OK(ctx, an_predictor_create(&predictor, trainer, NULL));
     assert_true(predict(predictor) == expected);
     an_predictor_destroy(&predictor);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_new_runs(void **state) {
     (void)state;
     an_trainer *trainer = make_run("averaged", AVERAGED);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     const float average = predict_saved("averaged", AN_MODEL_WEIGHTS_AVERAGE),
                 raw = predict_saved("averaged", AN_MODEL_WEIGHTS_RAW);
     check_start("auto", average);

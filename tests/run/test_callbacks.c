@@ -49,19 +49,19 @@ static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step,
 static an_status after_save(void *user, an_trainer *trainer) {
     an_save_report report;
     an_save_report_init(&report, sizeof report);
-    OK(ctx, an_save_report_get(trainer, &report));
+    OK(ctx, an_trainer_save_report(trainer, &report));
     return visit(user, trainer, AFTER_SAVE, report.step);
 }
 
-static an_status run(watch *w, const char *config, double most_seconds, an_run_outcome *outcome, int64_t *steps) {
+static an_status run(watch *w, const char *config, double max_seconds, an_run_outcome *outcome, int64_t *steps) {
     an_run_options options;
     an_run_options_init(&options, sizeof options);
     an_run_outcome_init(outcome, sizeof *outcome);
     assert_int_equal(system("rm -rf callbacks"), 0); /* NOLINT(cert-env33-c) */
     write_sums();
     an_trainer *trainer = open_run(config);
-    OK(ctx, an_run_options_get(trainer, &options));
-    options.most_seconds = most_seconds;
+    OK(ctx, an_trainer_run_options(trainer, &options));
+    options.max_seconds = max_seconds;
     options.callbacks = &(const an_run_callbacks){.size = sizeof(an_run_callbacks),
                                                   .before_step = before_step,
                                                   .after_step = after_step,
@@ -70,7 +70,7 @@ static an_status run(watch *w, const char *config, double most_seconds, an_run_o
                                                   .user = w};
     const an_status status = an_trainer_run(trainer, &options, outcome);
     *steps = an_trainer_next_step(trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return status;
 }
 
@@ -108,12 +108,12 @@ static void test_failure_of_any_callback(void **state) {
 
 /* The time that an evaluation takes counts before the next step. */
 static void test_time_is_over_after_an_evaluation(void **state) {
-    const double most = 3600, beyond = 1;
+    const double maximum = 3600, beyond = 1;
     (void)state;
     watch w = {.place = AFTER_EVALUATION, .seconds = 0};
     an_run_outcome outcome;
     int64_t steps;
-    OK(ctx, run(&w, CONFIG "save: {every: off}\n", most, &outcome, &steps));
+    OK(ctx, run(&w, CONFIG "save: {every: off}\n", maximum, &outcome, &steps));
     assert_int_equal(outcome.end, AN_RUN_DONE);
     w = (watch){.place = AFTER_EVALUATION, .seconds = beyond};
     OK(ctx, run(&w, CONFIG "save: {every: off}\n", beyond, &outcome, &steps));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "anneal/run.h"
 #include "store/launch.h"
 
@@ -47,7 +48,7 @@ static hashes undisturbed(const char *more) {
     OK(ctx, an_trainer_set_folder(trainer, NULL));
     OK(ctx, an_trainer_run(trainer, NULL, NULL));
     const hashes end = hash(trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return end;
 }
 
@@ -83,7 +84,7 @@ typedef struct {
 static an_status stop_at(void *user, an_trainer *trainer) {
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    OK(ctx, an_step_metrics_get(trainer, &metrics));
+    OK(ctx, an_trainer_step_metrics(trainer, &metrics));
     const stopping *s = user;
     if (metrics.step == s->at) an_trainer_request_stop(s->trainer);
     return AN_OK;
@@ -95,7 +96,7 @@ static an_run_outcome run_until(an_trainer *trainer, int64_t step) {
     an_run_options_init(&run, sizeof run);
     an_run_outcome outcome;
     an_run_outcome_init(&outcome, sizeof outcome);
-    OK(ctx, an_run_options_get(trainer, &run));
+    OK(ctx, an_trainer_run_options(trainer, &run));
     run.callbacks = &(const an_run_callbacks){.size = sizeof(an_run_callbacks), .after_step = stop_at, .user = &s};
     OK(ctx, an_trainer_run(trainer, &run, &outcome));
     return outcome;
@@ -112,14 +113,14 @@ static void test_stopped_after_any_step_same_bits(void **state) {
         assert_int_equal(run_until(trainer, step).end, AN_RUN_REQUESTED);
         assert_int_equal(an_trainer_next_step(trainer), step);
         const hashes before = hash(trainer);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         trainer = open_run(CONFIG);
         assert_non_null(an_trainer_resumed(trainer));
         assert_int_equal(an_trainer_next_step(trainer), step);
         same(hash(trainer), before);
         OK(ctx, an_trainer_run(trainer, NULL, NULL));
         same(hash(trainer), end);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -132,7 +133,7 @@ static void test_stopped_and_run_again(void **state) {
     for (int64_t step = 5; step < 24; step += 5) run_until(trainer, step);
     OK(ctx, an_trainer_run(trainer, NULL, NULL));
     same(hash(trainer), end);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     OK(ctx, an_checkpoint_verify(ctx, "folder"));
 }
 
@@ -145,7 +146,7 @@ static void test_parts_of_many_writers_are_one_state(void **state) {
         snprintf(config, sizeof config, "%ssave: {every: 7 steps, writers: %d}\n", CONFIG, writers);
         an_trainer *trainer = open_run(config);
         run_until(trainer, 14);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         char list[4096], path[256];
         an_checkpoint *checkpoint = NULL;
         an_checkpoint_info info;
@@ -160,7 +161,7 @@ static void test_parts_of_many_writers_are_one_state(void **state) {
         assert_int_equal(an_trainer_next_step(trainer), 14);
         OK(ctx, an_trainer_run(trainer, NULL, NULL));
         same(hash(trainer), end);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -174,7 +175,7 @@ static void test_which_stay(void **state) {
     OK(ctx, an_trainer_save(trainer, 77));
     OK(ctx, an_trainer_run(trainer, NULL, NULL));
     assert_int_equal(readlink("folder/best", target, sizeof target - 1) > 0, true);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names("folder/checkpoints", "step-",
               "step-00000003-1-at-77 step-00000010-1 step-00000020-1 step-00000022-1 step-00000024-1 ");
     has_names("folder/checkpoints", "unfinished-", "");
@@ -190,11 +191,18 @@ static void test_best_stays(void **state) {
         open_run(CONFIG "save: {every: 5 steps, keep_last: 1}\noptimizer: {type: sgd, lr: 1e-9, weight_decay: 0}\n"
                         "schedule: {type: points, points: {0: 1, 5: 1, 6: 3e8, 24: 3e8}}\n");
     OK(ctx, an_trainer_run(trainer, NULL, NULL));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     const ssize_t length = readlink("folder/best", target, sizeof target - 1);
     assert_true(length > 0);
     struct stat found;
     assert_int_equal(stat("folder/best/manifest.json", &found), 0);
+}
+
+static an_status open_at(an_trainer **trainer, int64_t user_step) {
+    an_open_options options;
+    an_open_options_init(&options, sizeof options);
+    options.user_step = &user_step;
+    return an_trainer_open(trainer, ctx, "run.yaml", &options);
 }
 
 static void test_hosts_clock(void **state) {
@@ -209,21 +217,21 @@ static void test_hosts_clock(void **state) {
         OK(ctx, an_trainer_save(trainer, 100 * (i + 1)));
         at[i] = hash(trainer);
     }
-    an_trainer_close(&trainer);
-    OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml")); /* the newest */
+    an_trainer_destroy(&trainer);
+    OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml", NULL)); /* the newest */
     assert_int_equal(an_trainer_user_step(trainer), 300);
-    an_trainer_close(&trainer);
-    OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 200));
+    an_trainer_destroy(&trainer);
+    OK(ctx, open_at(&trainer, 200));
     assert_int_equal(an_trainer_user_step(trainer), 200);
     same(hash(trainer), at[1]);
-    an_trainer_close(&trainer);
-    assert_int_equal(an_trainer_open_at(&trainer, ctx, "run.yaml", 250), AN_ERR_UNKNOWN);
+    an_trainer_destroy(&trainer);
+    assert_int_equal(open_at(&trainer, 250), AN_ERR_UNKNOWN);
     assert_non_null(strstr(an_last_error(ctx), "folder: there is no intact checkpoint of user step 250"));
-    OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 100));
+    OK(ctx, open_at(&trainer, 100));
     same(hash(trainer), at[0]);
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, 250)); /* the same step of the run, by a later launch */
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names("folder/checkpoints", "step-",
               "step-00000001-1-at-100 step-00000002-1-at-200 step-00000002-2-at-250 step-00000003-1-at-300 ");
 }
@@ -239,7 +247,7 @@ static void test_a_user_step_is_saved_once(void **state) {
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, 8));
     for (int launch = 0; launch < 2; launch++) {
-        if (launch) OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml"));
+        if (launch) OK(ctx, an_trainer_open(&trainer, ctx, "run.yaml", NULL));
         assert_true((an_trainer_resumed(trainer) != NULL) == (launch == 1));
         const hashes before = hash(trainer);
         assert_int_equal(an_trainer_save(trainer, -7), AN_ERR_STATE);
@@ -249,7 +257,7 @@ static void test_a_user_step_is_saved_once(void **state) {
         assert_int_equal(an_trainer_user_step(trainer), 8);
         same(hash(trainer), before);
         has_names("folder/checkpoints", "", ". .. step-00000001-1-at--7 step-00000002-1-at-8 ");
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 
@@ -267,12 +275,12 @@ static void test_save_over_replaces(void **state) {
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save_over(trainer, 5));
     const hashes last = hash(trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names("folder/checkpoints", "", ". .. step-00000001-1-at-6 step-00000002-2-at-5 ");
-    OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 5));
+    OK(ctx, open_at(&trainer, 5));
     same(hash(trainer), last);
     assert_non_null(strstr(an_trainer_resumed(trainer), "step-00000002-2-at-5"));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* The new one cannot be written: the old one stays, and is what the run opens. */
@@ -289,10 +297,10 @@ static void test_save_over_that_fails_keeps_the_old(void **state) {
                "in the way"); /* a file where the folder would be made */
     assert_int_equal(an_trainer_save_over(trainer, 5), AN_ERR_FILE);
     has_names("folder/checkpoints", "step-", "step-00000001-1-at-5 ");
-    an_trainer_close(&trainer);
-    OK(ctx, an_trainer_open_at(&trainer, ctx, "run.yaml", 5));
+    an_trainer_destroy(&trainer);
+    OK(ctx, open_at(&trainer, 5));
     same(hash(trainer), saved);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* save.keep_named counts saves at user steps only, whatever keep_last says of the others. */
@@ -309,14 +317,14 @@ static void test_keep_named(void **state) {
     OK(ctx, an_trainer_save_over(trainer, 30)); /* the newest save now */
     has_names("folder/checkpoints", "", ". .. step-00000004-1-at-30 step-00000004-1-at-40 ");
     run_until(trainer, 8);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names("folder/checkpoints", "",
               ". .. step-00000004-1-at-30 step-00000004-1-at-40 step-00000005-1 step-00000006-1 step-00000008-1 ");
     /* a run that resumes may keep fewer; step 5 is the best */
     trainer = open_run(CONFIG "save: {every: 2 steps, keep_last: 1, keep_named: 1}\n");
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, 50));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names("folder/checkpoints", "", ". .. step-00000005-1 step-00000009-2-at-50 ");
 }
 
@@ -332,18 +340,18 @@ static void test_keep_named_counts_user_steps(void **state) {
     OK(ctx, an_trainer_save(trainer, 10));
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, 20));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     assert_int_equal(system("cp -r folder/checkpoints/step-00000002-1-at-20 aside"), 0); /* NOLINT(cert-env33-c) */
     trainer = open_run(config);
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save_over(trainer, 20));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     assert_int_equal(rename("aside", "folder/checkpoints/step-00000002-1-at-20"), 0);
     has_names(both, "", ". .. step-00000001-1-at-10 step-00000002-1-at-20 step-00000003-2-at-20 ");
     trainer = open_run(config);
     OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save_over(trainer, 20));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names(both, "", ". .. step-00000001-1-at-10 step-00000004-3-at-20 ");
 }
 
@@ -355,7 +363,7 @@ static void test_an_old_launch_is_fenced(void **state) {
     an_trainer *old = open_run(CONFIG), *young = NULL;
     OK(ctx, an_trainer_step(old, &metrics));
     OK(ctx, an_trainer_save(old, 1));
-    OK(ctx, an_trainer_open(&young, ctx, "run.yaml"));
+    OK(ctx, an_trainer_open(&young, ctx, "run.yaml", NULL));
     OK(ctx, an_trainer_step(young, &metrics));
     OK(ctx, an_trainer_save(young, 2));
     OK(ctx, an_trainer_step(old, &metrics));
@@ -364,8 +372,8 @@ static void test_an_old_launch_is_fenced(void **state) {
     assert_int_equal(an_trainer_run(old, NULL, NULL), AN_ERR_TAKEN_OVER);
     has_names("folder/checkpoints", "", ". .. step-00000001-1-at-1 step-00000002-2-at-2 ");
     OK(ctx, an_trainer_run(young, NULL, NULL));
-    an_trainer_close(&old);
-    an_trainer_close(&young);
+    an_trainer_destroy(&old);
+    an_trainer_destroy(&young);
 }
 
 static void test_generations_rise(void **state) {
@@ -384,7 +392,7 @@ static void test_staged_first(void **state) {
     const hashes end = undisturbed("");
     an_trainer *trainer = open_run(CONFIG "save: {every: 4 steps, stage: stage}\n");
     run_until(trainer, 9);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     char list[512];
     assert_int_equal(list_names("stage", "anneal-", list, sizeof list), 1);
     assert_int_equal(system("rm -rf folder/checkpoints/step-00000009-1"), 0); /* NOLINT(cert-env33-c) */
@@ -393,7 +401,7 @@ static void test_staged_first(void **state) {
     assert_non_null(strstr(an_trainer_resumed(trainer), "stage/anneal-"));
     OK(ctx, an_trainer_run(trainer, NULL, NULL));
     same(hash(trainer), end);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- the folder of another run ---- */
@@ -418,7 +426,7 @@ static an_trainer *save_to(const char *config, const char *folder) {
 static void half_a_run(void) {
     an_trainer *trainer = open_run(CONFIG "save: {every: 6 steps, keep_last: all}\n");
     run_until(trainer, 12);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_a_folder_of_another_run_is_refused(void **state) {
@@ -436,18 +444,18 @@ static void test_a_folder_of_another_run_is_refused(void **state) {
     has_names("folder/checkpoints", "step-", there);
     OK(ctx, an_trainer_set_folder(trainer, "elsewhere")); /* another folder, and all is well */
     OK(ctx, an_trainer_run(trainer, NULL, NULL));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names("folder/checkpoints", "step-", there);
     assert_int_equal(system("rm -rf elsewhere"), 0); /* NOLINT(cert-env33-c): the test's own folder */
     trainer = save_to(OTHER, "elsewhere");           /* nor with the state of a third run */
     OK(ctx, an_trainer_load(trainer, "folder"));
     OK(ctx, an_trainer_set_folder(trainer, "folder-2"));
     OK(ctx, an_trainer_save(trainer, 1));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = save_to(OTHER, "folder");
     OK(ctx, an_trainer_load(trainer, "folder-2"));
     FAILS(ctx, an_trainer_run(trainer, NULL, NULL), AN_ERR_STATE, words);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     has_names("folder/checkpoints", "step-", there);
 }
 
@@ -470,14 +478,14 @@ static void test_a_run_folder_is_loaded(void **state) {
         assert_non_null(strstr(an_trainer_resumed(trainer), "step-00000012-1"));
         OK(ctx, an_trainer_run(trainer, NULL, NULL));
         same(hash(trainer), end);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         has_names("folder/checkpoints", "step-00000024-", "step-00000024-2 ");
     }
     assert_int_equal(system("mkdir nobody"), 0); /* NOLINT(cert-env33-c): the test's own folder */
     an_trainer *trainer = save_to(config, "nobody");
     FAILS(ctx, an_trainer_load(trainer, "nobody"), AN_ERR_DAMAGED, "nobody/manifest.json: is missing");
     FAILS(ctx, an_trainer_load(trainer, "nowhere"), AN_ERR_FILE, "nowhere: there is no such checkpoint or run");
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Memory that is not there: an error, nothing lost, and the run can be saved another time. */
@@ -499,20 +507,20 @@ static void test_without_memory(void **state) {
         assert_true(status == AN_OK || status == AN_ERR_MEMORY);
     }
     assert_true(failures > 10);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     failures = 0;
     status = AN_ERR_MEMORY;
     for (long call = 1; status != AN_OK; call++) {
         counted.calls = 0;
         counted.fail_at = call;
-        status = an_trainer_open(&trainer, ctx, "run.yaml");
+        status = an_trainer_open(&trainer, ctx, "run.yaml", NULL);
         counted.fail_at = 0;
         failures += status != AN_OK;
         if (status != AN_OK) assert_null(trainer);
     }
     assert_true(failures > 50);
     assert_int_equal(an_trainer_next_step(trainer), 1);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     counted.once = false;
 }
 
@@ -520,7 +528,7 @@ static void test_other_data_is_refused(void **state) {
     an_trainer *trainer = open_run(CONFIG);
     (void)state;
     run_until(trainer, 3);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     FILE *file = fopen("sums.csv", "a");
     assert_non_null(file);
     fputs("1,1,2,2\n", file);

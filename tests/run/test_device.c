@@ -71,7 +71,7 @@ static an_status open_on(an_trainer **trainer, const char *folder, const char *a
     options.file = command;
     open.new_bits = allows_new_bits;
     OK(ctx, an_config_create(&config, ctx, &options));
-    const an_status status = an_trainer_open_with(trainer, ctx, config, &open);
+    const an_status status = an_trainer_open_config(trainer, ctx, config, &open);
     an_config_destroy(&config);
     return status;
 }
@@ -100,7 +100,7 @@ static void finish(an_trainer *trainer, results *r) {
     r->evaluated = evaluation.loss;
     OK(ctx, an_trainer_state_hash(trainer, r->state));
     OK(ctx, an_trainer_weights_hash(trainer, r->weights));
-    options.most = OUTPUTS;
+    options.maximum = OUTPUTS;
     options.threads = 1;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     OK(ctx, an_predictor_run_f32(predictor, OUTPUTS, inputs[0], r->predicted));
@@ -122,7 +122,7 @@ static void whole_run(const an_device *on, const char *folder, bool in_halves, r
     }
     if (in_halves) {
         OK(ctx, an_trainer_save(trainer, MIDDLE));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         an_context_destroy(&ctx);
         begin_context(on);
         OK(ctx, open_on(&trainer, folder, "relu"));
@@ -130,7 +130,7 @@ static void whole_run(const an_device *on, const char *folder, bool in_halves, r
         assert_int_equal(an_trainer_next_step(trainer), MIDDLE);
     }
     finish(trainer, r);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
 }
 
@@ -171,7 +171,7 @@ static void test_checkpoint_moves(void **state) {
             OK(ctx, an_trainer_save(trainer, MIDDLE));
         else
             finish(trainer, &moved);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         an_context_destroy(&ctx);
     }
     assert_memory_equal(&moved, &host, sizeof host);
@@ -195,12 +195,12 @@ static void run_images(const an_device *on, const char *folder, const char *prec
     trainer = open_run(text);
     r->loss = train(trainer);
     OK(ctx, an_trainer_save(trainer, MIDDLE));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run(text);
     assert_non_null(an_trainer_resumed(trainer));
     OK(ctx, an_trainer_state_hash(trainer, r->state));
     OK(ctx, an_trainer_weights_hash(trainer, r->weights));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
 }
 
@@ -282,7 +282,7 @@ static int signal_after(mistake planted) {
         an_step_metrics_init(&metrics, sizeof metrics);
         signal(SIGSEGV, SIG_DFL); /* a sanitizer's report is of no use here */
         signal(SIGBUS, SIG_DFL);
-        memory.without = planted == HOST_UPDATE ? "update" : planted == HOST_PRODUCT ? "product" : NULL;
+        memory.without = planted == HOST_UPDATE ? "update" : planted == HOST_PRODUCT ? "matmul" : NULL;
         memory.lends_host = true;
         begin_context(&device);
         remove_folder("dies");

@@ -62,7 +62,7 @@ static an_status after_step(void *user, an_trainer *trainer) {
     watcher *w = user;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    OK(ctx, an_step_metrics_get(trainer, &metrics));
+    OK(ctx, an_trainer_step_metrics(trainer, &metrics));
     if (metrics.step < MOST_EVENTS) {
         w->losses[metrics.step] = metrics.loss * (double)metrics.targets;
         w->targets[metrics.step] = metrics.targets;
@@ -83,7 +83,7 @@ static an_status after_epoch(void *user, an_trainer *trainer, int64_t epoch) {
     watcher *w = user;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    OK(ctx, an_step_metrics_get(trainer, &metrics));
+    OK(ctx, an_trainer_step_metrics(trainer, &metrics));
     assert_true(metrics.ends_epoch && metrics.epoch == epoch);
     assert_true(w->epoch_count < MOST_EVENTS);
     w->epochs[w->epoch_count++] = epoch;
@@ -94,7 +94,7 @@ static an_status after_save(void *user, an_trainer *trainer) {
     watcher *w = user;
     an_save_report report;
     an_save_report_init(&report, sizeof report);
-    OK(ctx, an_save_report_get(trainer, &report));
+    OK(ctx, an_trainer_save_report(trainer, &report));
     assert_null(report.error);
     assert_true(w->save_count < MOST_EVENTS);
     w->saves[w->save_count++] = report.step;
@@ -106,7 +106,7 @@ static void launch(watcher *w, const char *config, an_status expected) {
     an_run_options run;
     an_run_options_init(&run, sizeof run);
     w->trainer = open_run(config);
-    OK(ctx, an_run_options_get(w->trainer, &run));
+    OK(ctx, an_trainer_run_options(w->trainer, &run));
     run.callbacks = &(const an_run_callbacks){.size = sizeof(an_run_callbacks),
                                               .after_step = after_step,
                                               .after_evaluation = after_evaluation,
@@ -130,7 +130,7 @@ static void evaluates_at(const char *config, const char *expected) {
     assert_int_equal(system("rm -rf folder"), 0); /* NOLINT(cert-env33-c) */
     launch(&w, config, AN_OK);
     same_steps("evaluations", w.evaluations, w.evaluation_count, expected);
-    an_trainer_close(&w.trainer);
+    an_trainer_destroy(&w.trainer);
 }
 
 static void saves_at(const char *config, const char *expected) {
@@ -138,7 +138,7 @@ static void saves_at(const char *config, const char *expected) {
     assert_int_equal(system("rm -rf folder"), 0); /* NOLINT(cert-env33-c) */
     launch(&w, config, AN_OK);
     same_steps("saves", w.saves, w.save_count, expected);
-    an_trainer_close(&w.trainer);
+    an_trainer_destroy(&w.trainer);
 }
 
 /* ---- evaluations, saves, log lines ---- */
@@ -235,7 +235,7 @@ static void test_log_lines_are_at_the_ends_of_epochs(void **state) {
     write_text("run.yaml", CONFIG DATA "log: {every: 1 epoch}\n");
     options.file = "run.yaml";
     OK(ctx, an_config_create(&config, ctx, &options));
-    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
     OK(ctx, an_folder_create(&folder, trainer, config, NULL));
     while (an_trainer_next_step(trainer) < an_trainer_steps(trainer)) {
         an_step_metrics metrics;
@@ -247,7 +247,7 @@ static void test_log_lines_are_at_the_ends_of_epochs(void **state) {
     }
     same_steps("log lines", steps, count, "1 3 8 13 33 53"); /* the first step always */
     an_folder_destroy(&folder);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 }
 
@@ -268,7 +268,7 @@ static void test_steps_know_their_epoch_and_its_loss(void **state) {
         assert_int_equal(m.ends_epoch, step == borders[epoch + 1]);
         assert_true(fabs(m.epoch_loss - mean_loss(&w, borders[epoch] + 1, step)) < 1e-12);
     }
-    an_trainer_close(&w.trainer);
+    an_trainer_destroy(&w.trainer);
 }
 
 /* ---- a run that was interrupted ---- */
@@ -298,14 +298,14 @@ static void test_resumed_inside_an_epoch_acts_at_the_same_steps(void **state) {
     (void)state;
     launch(&whole, config, AN_OK);
     OK(ctx, an_trainer_state_hash(whole.trainer, expected));
-    an_trainer_close(&whole.trainer);
+    an_trainer_destroy(&whole.trainer);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         for (int dies = 0; dies < 2; dies++) {
             watcher w = {0};
             *(dies ? &w.dies_at : &w.stops_at) = steps[i];
             assert_int_equal(system("rm -rf folder"), 0); /* NOLINT(cert-env33-c) */
             launch(&w, config, dies ? AN_ERR_HOOK : AN_OK);
-            an_trainer_close(&w.trainer);
+            an_trainer_destroy(&w.trainer);
             w.dies_at = w.stops_at = 0;
             launch(&w, config, AN_OK);
             OK(ctx, an_trainer_state_hash(w.trainer, found));
@@ -315,9 +315,9 @@ static void test_resumed_inside_an_epoch_acts_at_the_same_steps(void **state) {
             if (!dies) same_steps("ends of epochs", w.epochs, w.epoch_count, "1 2 3 4 5");
             an_step_metrics last; /* of the epoch too that was begun by another launch */
             an_step_metrics_init(&last, sizeof last);
-            OK(ctx, an_step_metrics_get(w.trainer, &last));
+            OK(ctx, an_trainer_step_metrics(w.trainer, &last));
             assert_true(fabs(last.epoch_loss - mean_loss(&w, borders[EPOCHS - 1] + 1, STEPS)) < 1e-12);
-            an_trainer_close(&w.trainer);
+            an_trainer_destroy(&w.trainer);
         }
 }
 
@@ -334,7 +334,7 @@ static void expect_factors(const char *schedule, const double *expected, int cou
         if (!(fabs(found - expected[t]) < 1e-12))
             fail_msg("%s: %.15g at %d, not %.15g", schedule, found, t, expected[t]);
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void expect_warmup(const char *schedule, int length) {
@@ -427,7 +427,7 @@ static void test_runs_of_so_many_samples(void **state) {
                  runs[i].samples);
         an_trainer *trainer = open_run(config);
         assert_int_equal(an_trainer_steps(trainer), runs[i].steps);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         assert_int_equal(system("rm -rf folder"), 0); /* NOLINT(cert-env33-c) */
     }
 }
@@ -439,15 +439,15 @@ static void test_numbers_of_the_run(void **state) {
     an_trainer *trainer = open_run(CONFIG DATA);
     OK(ctx, an_trainer_info_get(trainer, &info));
     assert_true(info.epochs == 5);
-    assert_int_equal(info.least_epoch_steps, 3);
-    assert_int_equal(info.most_epoch_steps, 20);
-    an_trainer_close(&trainer);
+    assert_int_equal(info.min_epoch_steps, 3);
+    assert_int_equal(info.max_epoch_steps, 20);
+    an_trainer_destroy(&trainer);
     trainer = open_run("run: {dir: folder, steps: 10}\nmodel: {type: mlp, hidden: [6]}\n" DATA
                        "batch: {micro: 5, accumulate: {0: 8, 1: 4, 3: 1}, leaves: 1}\n");
     OK(ctx, an_trainer_info_get(trainer, &info));
     assert_true(fabs(info.epochs - 2.4) < 1e-12);
-    assert_int_equal(info.most_epoch_steps, 5); /* the fourth epoch never begins */
-    an_trainer_close(&trainer);
+    assert_int_equal(info.max_epoch_steps, 5); /* the fourth epoch never begins */
+    an_trainer_destroy(&trainer);
 }
 
 int main(void) {

@@ -28,11 +28,11 @@ static int open_all(void **state) {
     options.file = "run.yaml";
     options.text = CONFIG;
     options.length = strlen(CONFIG);
-    return an_config_create(&config, ctx, &options) || an_trainer_open_config(&trainer, ctx, config);
+    return an_config_create(&config, ctx, &options) || an_trainer_open_config(&trainer, ctx, config, NULL);
 }
 
 static int close_all(void **state) {
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     return teardown(state);
 }
@@ -62,7 +62,7 @@ static an_folder_state state_of(const char *path) {
 static an_status after_step(void *user, an_trainer *of) {
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    OK(ctx, an_step_metrics_get(of, &metrics));
+    OK(ctx, an_trainer_step_metrics(of, &metrics));
     return an_folder_step(user, &metrics, NULL);
 }
 
@@ -100,9 +100,9 @@ static void test_two_runs_never_share_a_folder(void **state) {
     refuse_folder(AN_ERR_STATE, "the run is already being written to folder");
     run_in(folder);
     an_folder_destroy(&folder);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     anew.fresh = true;
-    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &anew));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, &anew));
     refuse_folder(AN_ERR_FILE, "folder: this folder already has a run; add --fresh to start a new one beside it "
                                "(nothing is deleted), or set run.dir to another name");
     folder = make(true);
@@ -234,16 +234,16 @@ static void test_a_folder_that_was_not_made_has_failed(void **state) {
     (void)state;
     struct rlimit limit;
     int told = 0;
-    const int least = dup(0);
-    assert_true(least > 0 && close(least) == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    const rlim_t most = limit.rlim_cur;
+    const int minimum = dup(0);
+    assert_true(minimum > 0 && close(minimum) == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlim_t maximum = limit.rlim_cur;
     for (int i = 0; i < 6; i++) {
         an_folder *folder = NULL;
         assert_int_equal(system("rm -rf folder"), 0); /* NOLINT(cert-env33-c): the test's own folder */
-        limit.rlim_cur = (rlim_t)least + (rlim_t)i;
+        limit.rlim_cur = (rlim_t)minimum + (rlim_t)i;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
         const an_status status = an_folder_create(&folder, trainer, config, NULL);
-        limit.rlim_cur = most;
+        limit.rlim_cur = maximum;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
         an_folder_destroy(&folder);
         if (status == AN_OK || !*outcome_text()) continue;
@@ -260,23 +260,23 @@ static void test_state_hash_sees_what_a_run_was(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         an_trainer *one = NULL;
-        OK(ctx, an_trainer_open_config(&one, ctx, config));
+        OK(ctx, an_trainer_open_config(&one, ctx, config, NULL));
         train(one);
         OK(ctx, an_trainer_weights_hash(one, weights[i]));
         OK(ctx, an_trainer_state_hash(one, hashes[i]));
-        an_trainer_close(&one);
+        an_trainer_destroy(&one);
     }
     assert_string_equal(weights[0], weights[1]);
     assert_string_equal(hashes[0], hashes[1]);
     assert_string_not_equal(weights[0], hashes[0]);
     OK(ctx, an_config_set(config, "optimizer.lr=0"));
     an_trainer *still = NULL;
-    OK(ctx, an_trainer_open_config(&still, ctx, config));
+    OK(ctx, an_trainer_open_config(&still, ctx, config, NULL));
     OK(ctx, an_trainer_state_hash(still, hashes[0]));
     train(still); /* which changes no weight, but moments, steps and losses */
     OK(ctx, an_trainer_weights_hash(still, weights[0]));
     OK(ctx, an_trainer_state_hash(still, hashes[2]));
-    an_trainer_close(&still);
+    an_trainer_destroy(&still);
     assert_string_not_equal(hashes[0], hashes[2]);
 }
 

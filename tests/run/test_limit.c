@@ -76,7 +76,7 @@ static void test_run(void **state) {
     refused(config, AN_ERR_ARGUMENT, "run.yaml:3:27: run.max_time is slurm, but SLURM_JOB_END_TIME is not set");
     set_end(1000);
     an_trainer *t = open_run(config);
-    assert_true(t->run->options.most_seconds > 900 && t->run->options.most_seconds < 1000);
+    assert_true(t->run->options.max_seconds > 900 && t->run->options.max_seconds < 1000);
     an_trainer_destroy(&t);
 }
 
@@ -94,7 +94,7 @@ static void test_plan(void **state) {
     write_sums();
     write_text("run.yaml", config);
     OK(ctx, an_config_create(&c, ctx, &from));
-    OK(ctx, an_trainer_open_with(&t, ctx, c, &options));
+    OK(ctx, an_trainer_open_config(&t, ctx, c, &options));
     an_trainer_destroy(&t);
     an_config_destroy(&c);
 }

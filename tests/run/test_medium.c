@@ -24,9 +24,9 @@ static void write_model(bool rounds) {
     at += sprintf(at, "%%w = param(name=\"w\", initializer=2, scale=0.2) : f32[32,%d]\n", INPUTS);
     at += sprintf(at, "%%v = param(name=\"v\", initializer=2, scale=0.2) : f32[%d,32]\n", OUTPUTS);
     if (rounds) at += sprintf(at, round, 'x', 'x', 'x', 'x'), at += sprintf(at, round, 'w', 'w', 'w', 'w');
-    at += sprintf(at, "%%h = product(%s, transpose_b=true)\n%%t = tanh(%%h)\n", rounds ? "%x2, %w2" : "%x, %w");
+    at += sprintf(at, "%%h = matmul(%s, transpose_b=true)\n%%t = tanh(%%h)\n", rounds ? "%x2, %w2" : "%x, %w");
     if (rounds) at += sprintf(at, round, 't', 't', 't', 't'), at += sprintf(at, round, 'v', 'v', 'v', 'v');
-    at += sprintf(at, "%%o = product(%s, transpose_b=true)\n", rounds ? "%t2, %v2" : "%t, %v");
+    at += sprintf(at, "%%o = matmul(%s, transpose_b=true)\n", rounds ? "%t2, %v2" : "%t, %v");
     sprintf(at, "%%l = squared_error(%%o, %%y)\noutput(%%o, name=\"o\")\nloss %%l targets %%y\n");
     write_text("model.ang", text);
 }
@@ -45,7 +45,7 @@ static double first_loss(const char *precision, double *norm) {
     an_step_metrics_init(&metrics, sizeof metrics);
     an_trainer *trainer = open_model(precision);
     OK(ctx, an_trainer_step_on_f32(trainer, SAMPLES, &x[0][0], &y[0][0], &metrics));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     *norm = metrics.norm;
     return metrics.loss;
 }
@@ -80,7 +80,7 @@ static void test_medium_learns(void **state) {
         double loss = 0;
         an_trainer *trainer = open_model(i ? ", matmul_precision: medium" : "");
         for (int s = 0; s < 200; s++) OK(ctx, an_trainer_step_on_f32(trainer, SAMPLES, &x[0][0], &y[0][0], &metrics));
-        options.most = SAMPLES;
+        options.maximum = SAMPLES;
         OK(ctx, an_predictor_create(&predictor, trainer, &options));
         OK(ctx, an_predictor_run_f32(predictor, SAMPLES, &x[0][0], &outputs[0][0]));
         OK(ctx, an_trainer_step_on_f32(trainer, SAMPLES, &x[0][0], &y[0][0], &metrics));
@@ -89,7 +89,7 @@ static void test_medium_learns(void **state) {
         assert_true(fabs(loss - metrics.loss) < 1e-5 * loss);
         losses[i] = metrics.loss;
         an_predictor_destroy(&predictor);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     assert_true(losses[0] < 0.05);
     assert_true(fabs(losses[1] - losses[0]) < 0.05 * losses[0]);
@@ -112,7 +112,7 @@ static void test_other_models_train(void **state) {
                      runs[i], medium ? ", matmul_precision: medium" : "");
             an_trainer *trainer = open_run(text);
             losses[medium] = train(trainer);
-            an_trainer_close(&trainer);
+            an_trainer_destroy(&trainer);
         }
         assert_true(losses[0] != losses[1]);
         assert_true(fabs(losses[1] - losses[0]) < 0.03 * losses[0]);

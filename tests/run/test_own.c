@@ -20,11 +20,11 @@ static const char model[] = "ang 1\n"
                             "%t = input(name=\"targets\") : f32[batch,1]\n"
                             "%w = param(name=\"w\", initializer=2, scale=0.7) : f32[8,2]\n"
                             "%b = param(name=\"b\", initializer=2, scale=0.7) : f32[8]\n"
-                            "%1 = product(%x, %w, transpose_b=true)\n"
+                            "%1 = matmul(%x, %w, transpose_b=true)\n"
                             "%2 = bias(%1, %b, axis=1)\n"
                             "%h = steep_relu(%2, slope=1) : f32[batch,8]\n"
                             "%v = param(name=\"v\", initializer=2, scale=0.3) : f32[1,8]\n"
-                            "%y = product(%h, %v, transpose_b=true) : f32[batch,1]\n"
+                            "%y = matmul(%h, %v, transpose_b=true) : f32[batch,1]\n"
                             "output(%y, name=\"y\")\n"
                             "%l = squared_error(%y, %t)\n"
                             "loss %l targets %t\n";
@@ -39,7 +39,7 @@ static an_status open_text(an_trainer **trainer, const char *text, bool new_bits
     options.file = "run.yaml";
     open.new_bits = new_bits;
     OK(ctx, an_config_create(&config, ctx, &options));
-    const an_status status = an_trainer_open_with(trainer, ctx, config, &open);
+    const an_status status = an_trainer_open_config(trainer, ctx, config, &open);
     an_config_destroy(&config);
     return status;
 }
@@ -69,7 +69,7 @@ static void predict(an_trainer *trainer, float *outputs) {
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
     for (int i = 0; i < OUTPUTS; i++) inputs[i][0] = (float)i / OUTPUTS, inputs[i][1] = (float)(i % 7) / 7;
-    options.most = OUTPUTS;
+    options.maximum = OUTPUTS;
     options.threads = 2;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     OK(ctx, an_predictor_run_f32(predictor, OUTPUTS, inputs[0], outputs));
@@ -84,7 +84,7 @@ static void finish(const char *text, bool resumes, char weights[AN_HASH_TEXT], f
     train(trainer);
     OK(ctx, an_trainer_weights_hash(trainer, weights));
     predict(trainer, outputs);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void save_middle(const char *text) {
@@ -94,7 +94,7 @@ static void save_middle(const char *text) {
     OK(ctx, open_text(&trainer, text, false));
     for (int i = 0; i < MIDDLE; i++) OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, MIDDLE));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- an op ---- */
@@ -161,7 +161,7 @@ static void test_kernel_in_checkpoint(void **state) {
           "the run has used kernels relu=mine until now, but here it would be relu=yours");
     assert_null(trainer);
     OK(ctx, open_text(&trainer, text, true)); /* who allows new bits may */
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     OK(ctx, an_context_add_kernel(ctx, "relu", &mine)); /* the last one is asked first */
     finish(text, true, weights, outputs);
 }

@@ -45,7 +45,7 @@ static an_status measure_largest(void *user, an_trainer *trainer, double *value)
     static const float inputs[] = {0, 0, 0.5F, 0.5F, 1, 0, 0, 1};
     float outputs[4];
     an_predictor *predictor = NULL;
-    an_predictor_options options = {DEFAULTS(an_predictor_options), .most = 4};
+    an_predictor_options options = {DEFAULTS(an_predictor_options), .maximum = 4};
     (void)user;
     an_status status = an_predictor_create(&predictor, trainer, &options);
     if (status == AN_OK) status = an_predictor_run_f32(predictor, 4, inputs, outputs);
@@ -81,7 +81,7 @@ static an_status log_evaluation(void *user, an_trainer *trainer, int64_t step, b
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
     (void)best;
-    OK(ctx, an_evaluation_get(trainer, &evaluation));
+    OK(ctx, an_trainer_evaluation(trainer, &evaluation));
     return an_folder_evaluation(*(an_folder **)user, step, &evaluation);
 }
 
@@ -108,9 +108,9 @@ static ended run_config(const char *text, bool breaks) {
     write_sums();
     write_text("run.yaml", text);
     OK(ctx, an_config_create(&config, ctx, &options));
-    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
     OK(ctx, an_folder_create(&folder, trainer, config, NULL));
-    OK(ctx, an_run_options_get(trainer, &run));
+    OK(ctx, an_trainer_run_options(trainer, &run));
     run.callbacks = &(const an_run_callbacks){.size = sizeof(an_run_callbacks),
                                               .after_step = breaks ? stop_at_six : NULL,
                                               .after_evaluation = log_evaluation,
@@ -125,7 +125,7 @@ static ended run_config(const char *text, bool breaks) {
     }
     OK(ctx, an_trainer_state_hash(trainer, e.hash));
     an_folder_destroy(&folder);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     return e;
 }
@@ -225,17 +225,17 @@ static void test_other_metrics_are_told(void **state) {
     assert_int_equal(run_config(text, true).status, AN_ERR_STATE);
     an_trainer *trainer = open_run(text);
     assert_string_equal(an_trainer_notes(trainer), "");
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
     assert_int_equal(context_with_ledger(&ctx, &counted, 2), AN_OK);
     trainer = open_run(text);
     assert_non_null(
         strstr(an_trainer_notes(trainer), "the program's own metrics were val_mine, and now are none: state_hash"));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     add("other", AN_METRIC_BETTER_HIGHER, &s);
     trainer = open_run(text);
     assert_non_null(strstr(an_trainer_notes(trainer), "were val_mine, and now are val_other: state_hash"));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- best and early stop ---- */
@@ -301,7 +301,7 @@ static void test_unknown_metrics(void **state) {
     run = (an_run_options){DEFAULTS(an_run_options), .early_stop = "mine", .evaluate_every = 1};
     assert_int_equal(an_trainer_set_run_options(trainer, &run), AN_ERR_UNKNOWN);
     OK(ctx, an_trainer_check_metric(trainer, "val_mine"));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void refuses_metric(an_metric_options options, const char *words) {
@@ -411,7 +411,7 @@ static void test_by_calls(void **state) {
     assert_string_equal(an_trainer_metric(trainer, 3), "val_mine");
     assert_null(an_trainer_metric(trainer, 4));
     assert_int_equal(late.calls, 0);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 int main(void) {

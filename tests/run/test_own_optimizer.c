@@ -191,17 +191,17 @@ static void test_defaults(void **state) {
     OK(ctx, an_context_add_optimizer(ctx, &r));
     write_sums();
     trainer = open_run("run: {dir: defaults, steps: 1}\noptimizer: {type: twin}\n" MLP);
-    OK(ctx, an_group_info_get(an_trainer_groups(trainer), 0, &info));
+    OK(ctx, an_groups_get(an_trainer_groups(trainer), 0, &info));
     assert_true(info.weight_decay == 0.125);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run("run: {dir: defaults, steps: 1}\noptimizer: {type: twin, weight_decay: 0}\n" MLP);
-    OK(ctx, an_group_info_get(an_trainer_groups(trainer), 0, &info));
+    OK(ctx, an_groups_get(an_trainer_groups(trainer), 0, &info));
     assert_true(info.weight_decay == 0);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run("run: {dir: defaults, steps: 1}\noptimizer: {type: lion}\n" MLP);
-    OK(ctx, an_group_info_get(an_trainer_groups(trainer), 0, &info));
+    OK(ctx, an_groups_get(an_trainer_groups(trainer), 0, &info));
     assert_true(info.weight_decay == 0);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- all that a run has ---- */
@@ -229,7 +229,7 @@ static hash run_of(const char *type, const char *rest) {
     an_trainer *trainer = open_run(text);
     train(trainer);
     const hash h = state_of(trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return h;
 }
 
@@ -286,7 +286,7 @@ static int64_t optimizer_bytes(const char *text) {
     an_plan_memory_init(&memory, sizeof memory);
     an_trainer *trainer = open_run(text);
     OK(ctx, an_plan_memory_get(an_trainer_plan(trainer), &memory));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return memory.optimizer;
 }
 
@@ -305,7 +305,7 @@ static void test_the_plan_counts_its_moments(void **state) {
     an_trainer *trainer = open_run("run: {dir: moments, steps: 3}\noptimizer: {type: none}\nranks: {threads: 2}\n" MLP);
     train(trainer);
     assert_true(s.calls > 0 && s.update == 3);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- checkpoints ---- */
@@ -317,7 +317,7 @@ static void begin(const char *folder, const char *text) {
     assert_null(an_trainer_resumed(trainer));
     for (int i = 0; i < MIDDLE; i++) OK(ctx, an_trainer_step(trainer, NULL));
     OK(ctx, an_trainer_save(trainer, MIDDLE));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void renew_context(void) {
@@ -333,14 +333,14 @@ static void check_resume(const char *text) {
     an_trainer *trainer = open_run(text);
     train(trainer);
     const hash whole = state_of(trainer);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     begin("saved", text);
     trainer = open_run(text);
     assert_non_null(an_trainer_resumed(trainer));
     assert_int_equal(an_trainer_next_step(trainer), MIDDLE);
     train(trainer);
     assert_string_equal(state_of(trainer).text, whole.text);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_a_run_resumes(void **state) {
@@ -369,7 +369,7 @@ static void test_a_resume_is_refused(void **state) {
     OK(ctx, an_context_add_optimizer(ctx, &twin));
     an_trainer *trainer = open_run(RUN("twin"));
     assert_non_null(an_trainer_resumed(trainer));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Without a config there is no option to compare: the manifest is. A trainer that refuses can still train. */
@@ -381,10 +381,10 @@ static void test_a_load_is_refused(void **state) {
     assert_int_equal(an_trainer_load(trainer, "saved/checkpoints/step-00000006-1-at-6"), AN_ERR_UNSUPPORTED);
     assert_non_null(strstr(an_last_error(ctx), "was trained with the optimizer 'twin', and this trainer has 'adamw'"));
     OK(ctx, an_trainer_step(trainer, NULL));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run("run: {dir: loaded, steps: 12}\noptimizer: {type: twin}\n" MLP);
     OK(ctx, an_trainer_load(trainer, "saved/checkpoints/step-00000006-1-at-6"));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* A config is looked at before its context exists: the program adds its optimizer afterwards. */

@@ -27,7 +27,7 @@ static an_status open_settings(an_trainer **trainer, an_config **config, const c
     open.new_bits = new_bits;
     open.kernels = kernels;
     OK(ctx, an_config_create(config, ctx, &options));
-    return an_trainer_open_with(trainer, ctx, *config, &open);
+    return an_trainer_open_config(trainer, ctx, *config, &open);
 }
 
 /* A run of which half was done, with one checkpoint there. */
@@ -44,7 +44,7 @@ static void begin(const char *folder, const char *text) {
     assert_null(an_trainer_resumed(trainer));
     for (int i = 0; i < MIDDLE; i++) OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, MIDDLE));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 }
 
@@ -63,7 +63,7 @@ static end carry_on(const char *text, bool new_bits, const char *note) {
     if (!strstr(an_trainer_notes(trainer), note)) fail_msg("'%s' is not in:\n%s", note, an_trainer_notes(trainer));
     train(trainer);
     OK(ctx, an_trainer_state_hash(trainer, e.hash));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     return e;
 }
@@ -291,7 +291,7 @@ static void test_the_config_says_so(void **state) {
     OK(ctx, an_config_real(config, "optimizer.weight_decay", &decay));
     assert_true(decay == 0.02);
     assert_int_equal(an_config_origin_of(config, "optimizer.weight_decay"), AN_ORIGIN_CHECKPOINT);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 }
 
@@ -319,7 +319,7 @@ static void test_what_is_given_counts(void **state) {
     refuses(RUN, AN_ERR_ARGUMENT, "optimizer.type is adamw, was sgd");
     OK(ctx, open_settings(&trainer, &config, RUN SGD "}\n", false));
     assert_int_equal(an_config_origin_of(config, "log.every"), AN_ORIGIN_DEFAULT);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 }
 
@@ -340,7 +340,7 @@ static an_status restart(an_trainer **trainer, an_config **config, const char *t
     write_text("restart.yaml", text);
     options.file = "restart.yaml";
     OK(ctx, an_config_create(config, ctx, &options));
-    return an_trainer_open_with(trainer, ctx, *config, open);
+    return an_trainer_open_config(trainer, ctx, *config, open);
 }
 
 static void refuses_restart(const char *text, const an_open_options *open, an_status status, const char *words) {
@@ -368,7 +368,7 @@ static void test_restart(void **state) {
     begin("origin", "run: {dir: origin, steps: 12}\n" MLP);
     OK(ctx, open_settings(&trainer, &config, "run: {dir: origin, steps: 12}\n" MLP, false));
     OK(ctx, an_trainer_weights_hash(trainer, then));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 
     resume_path = "origin";
@@ -385,7 +385,7 @@ static void test_restart(void **state) {
     assert_int_equal(metrics.step, 1);
     assert_true(metrics.rate == 0.5);
     OK(ctx, an_trainer_save(trainer, 1));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "restarted"));
@@ -398,7 +398,7 @@ static void test_restart(void **state) {
     assert_non_null(an_trainer_resumed(trainer));
     assert_non_null(an_trainer_origin(trainer));
     assert_int_equal(an_trainer_next_step(trainer), 1);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 }
 

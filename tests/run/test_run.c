@@ -41,7 +41,7 @@ static void start_weights(an_params *params) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
         int64_t seed = 0;
-        OK(ctx, an_param_info_get(params, p, &info));
+        OK(ctx, an_params_info(params, p, &info));
         for (const char *c = info.name; *c; c++) seed += *c;
         const size_t length = strlen(info.name);
         const bool one = strstr(info.name, "ln_") && !strcmp(info.name + length - strlen("weight"), "weight");

@@ -92,7 +92,7 @@ static void begin(void) {
 static an_status count_warnings(void *user, an_trainer *trainer) {
     an_save_report report;
     an_save_report_init(&report, sizeof report);
-    OK(ctx, an_save_report_get(trainer, &report));
+    OK(ctx, an_trainer_save_report(trainer, &report));
     assert_null(report.error);
     if (report.warning) {
         ++*(int *)user;
@@ -118,7 +118,7 @@ static void cannot_be_saved(const char *words) {
     an_trainer *trainer = open_run(CONFIG);
     assert_int_equal(an_trainer_save(trainer, 0), AN_ERR_FILE);
     if (!strstr(an_last_error(ctx), words)) fail_msg("'%s' is not in: %s", words, an_last_error(ctx));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* A number that could not be written was taken for another process's, and the next one tried: files without end. */
@@ -147,13 +147,13 @@ static void test_checkpoints_that_cannot_be_read(void **state) {
     an_trainer *trainer = open_run(CONFIG);
     for (int i = 0; i < DONE; i++) OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, DONE));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     bad_folder = "/faults/checkpoints";
     refused(CONFIG, AN_ERR_FILE, "faults/checkpoints: the folder cannot be read: Input/output error");
     bad_folder = NULL;
     trainer = open_run(CONFIG);
     assert_int_equal(an_trainer_next_step(trainer), DONE);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Metrics of earlier launches that cannot be read are not replaced by fewer. */
@@ -184,7 +184,7 @@ static void test_metrics_that_cannot_be_read(void **state) {
         }
         an_folder_destroy(&folder);
         an_config_destroy(&config);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     assert_int_equal(stat("faults/metrics.jsonl", &after), 0);
     assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
@@ -206,14 +206,14 @@ static void test_best_that_cannot_be_linked(void **state) {
     memcpy(data, EVALUATION, strlen(EVALUATION));
     an_trainer *trainer = open_run(with_data);
     has_no_links = true;
-    OK(ctx, an_run_options_get(trainer, &options));
+    OK(ctx, an_trainer_run_options(trainer, &options));
     an_run_callbacks callbacks;
     an_run_callbacks_init(&callbacks, sizeof callbacks);
     callbacks.after_save = count_warnings;
     callbacks.user = &warnings;
     options.callbacks = &callbacks;
     OK(ctx, an_trainer_run(trainer, &options, NULL));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     assert_true(warnings > 2); /* the loss falls: every evaluation is the best */
     assert_int_not_equal(access("faults/best", F_OK), 0);
     assert_int_equal(count_checkpoints(), 2);
@@ -239,7 +239,7 @@ static void test_no_threads(void **state) {
         train(trainer);
         OK(ctx, an_trainer_save(trainer, 1));
         OK(ctx, an_trainer_state_hash(trainer, hashes[i]));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         an_context_destroy(&ctx); /* with the threads that it has */
         OK(NULL, context_with_ledger(&ctx, &counted, 2));
     }

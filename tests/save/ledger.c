@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "anneal/checkpoint.h"
+#include "anneal/open.h"
 #include "train/trainer.h"
 
 enum {
@@ -115,10 +116,13 @@ static int check_saved(an_context *ctx) {
     if (!file) return 0;
     const int read = fscanf(file, "%" SCNd64 " %" SCNd64, &user_step, &step); /* NOLINT(cert-err34-c) */
     fclose(file);
-    if (read != 2 || an_trainer_open_at(&trainer, ctx, "ledger.yaml", user_step) != AN_OK)
+    an_open_options opening;
+    an_open_options_init(&opening, sizeof opening);
+    opening.user_step = &user_step;
+    if (read != 2 || an_trainer_open(&trainer, ctx, "ledger.yaml", &opening) != AN_OK)
         return fail(ctx, "a save that had returned cannot be opened");
     const bool is_old = an_trainer_next_step(trainer) < step;
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     return is_old ? fail(ctx, "an older save was opened than the last one") : 0;
 }
 
@@ -134,7 +138,7 @@ static int train(void) {
     if (ledger < 0) return fail(NULL, "ledger.txt");
     if (an_context_create(&ctx, &options) != AN_OK) return fail(ctx, "context");
     if (check_saved(ctx) != 0) return FAILED;
-    if (an_trainer_open(&trainer, ctx, "ledger.yaml") != AN_OK) return fail(ctx, "open");
+    if (an_trainer_open(&trainer, ctx, "ledger.yaml", NULL) != AN_OK) return fail(ctx, "open");
     while (an_trainer_next_step(trainer) < an_trainer_steps(trainer)) {
         const int64_t step = an_trainer_next_step(trainer);
         if (an_trainer_step(trainer, &metrics) != AN_OK) return fail(ctx, "step");
@@ -142,7 +146,7 @@ static int train(void) {
         if (write_line(ledger, trainer) != 0) return FAILED;
         if (metrics.step % SAVE_EVERY == 0 && save(trainer, ctx, metrics.step) != 0) return FAILED;
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
     return 0;
 }
@@ -231,7 +235,7 @@ static bool write_files(void) {
 }
 
 /* A run from its first step to its last, killed until it is done or there were enough. */
-static bool play(int *kills, int most) {
+static bool play(int *kills, int maximum) {
     static taken steps[STEPS];
     char folder[] = "ledger-XXXXXX";
     int code = -1, launches = 0;
@@ -239,7 +243,7 @@ static bool play(int *kills, int most) {
     memset(steps, 0, sizeof steps);
     while (code == -1) {
         const double milliseconds = 5 + rand() % 60; /* NOLINT(cert-msc30-c): any will do */
-        code = launch(*kills < most ? milliseconds : 0);
+        code = launch(*kills < maximum ? milliseconds : 0);
         *kills += code == -1;
         launches++;
     }
@@ -251,10 +255,10 @@ static bool play(int *kills, int most) {
 
 int main(int count, char **arguments) {
     int kills = 0;
-    const int most = count > 1 ? (int)strtol(arguments[1], NULL, 10) : KILLS;
+    const int maximum = count > 1 ? (int)strtol(arguments[1], NULL, 10) : KILLS;
     srand((unsigned)time(NULL));
-    while (kills < most)
-        if (!play(&kills, most)) return FAILED;
+    while (kills < maximum)
+        if (!play(&kills, maximum)) return FAILED;
     printf("ledger: %d kills, no sample twice, none missed\n", kills);
     return 0;
 }

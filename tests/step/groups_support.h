@@ -57,7 +57,7 @@ static inline an_group_info info_of(const an_groups *groups, const char *paramet
     an_group_info_init(&info, sizeof info);
     int index = -1;
     OK(ctx, an_groups_find(groups, parameter, &index));
-    OK(ctx, an_group_info_get(groups, index, &info));
+    OK(ctx, an_groups_get(groups, index, &info));
     return info;
 }
 

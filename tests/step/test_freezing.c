@@ -46,7 +46,7 @@ static void test_frozen_parameters(void **state) {
     assert_true(info.frozen && info.lr_scale == 0 && info.weight_decay == 0);
     assert_true(!info_of(groups, "fc2.weight").frozen);
     OK(ctx, an_params_create(&params, ctx, g, NULL));
-    OK(ctx, an_params_init(params, 3));
+    OK(ctx, an_params_reset(params, 3));
     assert_int_equal(params->sizes.trainable_elements, 2 * AN_PAGE); /* fc2.weight and fc2.bias */
     OK(ctx, an_optimizer_create(&optimizer, params, groups, NULL));
     an_array fc1 = array_of(before[0], AN_DTYPE_F32, 2, (const int64_t[]){16, 4}),

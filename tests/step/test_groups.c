@@ -107,7 +107,7 @@ static an_graph *named_graph(const named *names, int count) {
                           : an_param(g, names[i].name, AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1,
                                      AN_DIMS(rows, k == NORM_VIEW ? 4 : 8));
         if (k == VECTOR) x = an_bias(g, x, w, -1);
-        if (k == MATRIX) x = an_product(g, x, w, false, true);
+        if (k == MATRIX) x = an_matmul(g, x, w, false, true);
         if (k == NORM) x = an_rms_norm(g, x, w, 1e-5);
         if (k == NORM_VIEW) x = an_rms_norm(g, x, an_reshape(g, w, AN_DIMS(8)), 1e-5);
         if (k == TABLE) x = an_add(g, x, an_embedding(g, indices, w));
@@ -263,7 +263,7 @@ static void test_first_rule_wins(void **state) {
     assert_int_equal(info.elements, 11 * 8 + 16 * 8);
     int64_t tensors = 0;
     for (int i = 0; i < an_groups_count(groups); i++) {
-        OK(ctx, an_group_info_get(groups, i, &info));
+        OK(ctx, an_groups_get(groups, i, &info));
         tensors += info.tensors;
     }
     assert_int_equal(tensors, g->parameter_count); /* everyone in one group */
@@ -319,10 +319,10 @@ static void test_refused_options(void **state) {
     FAILS(ctx, an_groups_create(&groups, g, &o), AN_ERR_ARGUMENT, "weight_decay is inf");
     OK(ctx, an_groups_create(&groups, g, NULL));
     FAILS(ctx, an_groups_find(groups, "h.7", &index), AN_ERR_UNKNOWN, "there is no parameter 'h.7' in the groups");
-    FAILS(ctx, an_group_info_get(groups, 0, &info), AN_ERR_ARGUMENT, "an_group_info has size 0");
+    FAILS(ctx, an_groups_get(groups, 0, &info), AN_ERR_ARGUMENT, "an_group_info has size 0");
     info.size = sizeof info;
-    FAILS(ctx, an_group_info_get(groups, 2, &info), AN_ERR_ARGUMENT, "group 2 does not exist; there are 2");
-    FAILS(ctx, an_group_info_get(groups, -1, &info), AN_ERR_ARGUMENT, "group -1 does not exist");
+    FAILS(ctx, an_groups_get(groups, 2, &info), AN_ERR_ARGUMENT, "group 2 does not exist; there are 2");
+    FAILS(ctx, an_groups_get(groups, -1, &info), AN_ERR_ARGUMENT, "group -1 does not exist");
     an_groups_destroy(&groups);
     an_graph_destroy(&g);
 

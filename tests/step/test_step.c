@@ -33,7 +33,7 @@ static void training_create(training *t, an_graph *graph, const an_stepper_optio
     OK(ctx, an_graph_verify(graph));
     OK(ctx, an_plan_create(&t->plan, ctx, graph, &o));
     OK(ctx, an_params_create(&t->params, ctx, graph, NULL));
-    OK(ctx, an_params_init(t->params, 7));
+    OK(ctx, an_params_reset(t->params, 7));
     OK(ctx, an_program_create(&t->program, t->plan, t->params));
     OK(ctx, an_optimizer_create(&t->optimizer, t->params, t->groups, NULL));
     OK(ctx, an_stepper_create(&t->stepper, t->program, t->optimizer, NULL, options));
@@ -117,7 +117,7 @@ static float *read_part(const training *t, an_param_part part, int64_t *count) {
     for (int64_t i = 0; i < an_params_count(t->params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(t->params, i, &info));
+        OK(ctx, an_params_info(t->params, i, &info));
         an_array array = array_of(at, AN_DTYPE_F32, info.ndims, info.dims);
         OK(ctx, an_params_get(t->params, info.name, part, &array));
         at += info.elements;

@@ -37,7 +37,7 @@ static inline an_trainer *open_fresh(const char *text) {
     options.length = strlen(text);
     open.fresh = true;
     OK(ctx, an_config_create(&config, ctx, &options));
-    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &open));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, &open));
     an_config_destroy(&config);
     return trainer;
 }
@@ -54,7 +54,7 @@ static inline int make_checkpoint(void **state) {
     an_trainer *trainer = open_fresh(CONFIG("hostile"));
     for (int i = 0; i < 6; i++) OK(ctx, an_trainer_step(trainer, &metrics));
     OK(ctx, an_trainer_save(trainer, 6));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     FILE *file = fopen(manifest_path, "rb");
     assert_non_null(file);
     good_length = fread(good, 1, sizeof good - 1, file);
@@ -68,7 +68,7 @@ static inline int make_checkpoint(void **state) {
 }
 
 static inline int remove_all(void **state) {
-    an_trainer_close(&reader);
+    an_trainer_destroy(&reader);
     print_message("%d refused\n", refused_count);
     return teardown(state);
 }
@@ -124,7 +124,7 @@ static inline void check_refused(int from, int to, size_t bytes, const char *wor
 }
 
 static inline void renew_reader(void) {
-    an_trainer_close(&reader);
+    an_trainer_destroy(&reader);
     reader = open_fresh(CONFIG("other"));
 }
 

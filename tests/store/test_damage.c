@@ -77,7 +77,7 @@ static an_trainer *open_fresh(const char *text) {
     options.length = strlen(text);
     open.fresh = true;
     OK(ctx, an_config_create(&config, ctx, &options));
-    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &open));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, &open));
     an_config_destroy(&config);
     return trainer;
 }
@@ -95,14 +95,14 @@ static int make_checkpoints(void **state) {
         if (i == FIRST) OK(ctx, an_trainer_state_hash(trainer, state_at_first));
         OK(ctx, an_trainer_save(trainer, i));
     }
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     keep_files();
     reader = open_fresh(CONFIG("other"));
     return 0;
 }
 
 static int remove_all(void **state) {
-    an_trainer_close(&reader);
+    an_trainer_destroy(&reader);
     for (size_t i = 0; i < file_count; i++) free(files[i].bytes);
     return teardown(state);
 }
@@ -140,7 +140,7 @@ static void is_good(void) {
     OK(ctx, an_trainer_load(trainer, first));
     OK(ctx, an_trainer_state_hash(trainer, hash));
     assert_string_equal(hash, state_at_first);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static size_t stride_of(const kept_file *f, size_t at) {

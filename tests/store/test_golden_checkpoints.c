@@ -144,12 +144,12 @@ static void carry_on(const golden *g, const char *name, const char *note) {
     options.sets = sets;
     open.resume = g->checkpoint;
     OK(ctx, an_config_create(&config, ctx, &options));
-    if (note) assert_int_equal(an_trainer_open_with(&trainer, ctx, config, &open), AN_ERR_UNSUPPORTED);
+    if (note) assert_int_equal(an_trainer_open_config(&trainer, ctx, config, &open), AN_ERR_UNSUPPORTED);
     if (note)
         assert_non_null(strstr(an_last_error(ctx), "so results would no longer be bit-identical; to resume anyway, add "
                                                    "--allow-new-bits or set run.allow_new_bits to on"));
     open.new_bits = true;
-    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &open));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, &open));
     if (note && !strstr(an_trainer_notes(trainer), note))
         fail_msg("'%s' is not in:\n%s", note, an_trainer_notes(trainer));
     assert_string_equal(an_trainer_resumed(trainer), g->checkpoint);
@@ -160,7 +160,7 @@ static void carry_on(const golden *g, const char *name, const char *note) {
     OK(ctx, an_trainer_state_hash(trainer, state));
     assert_string_equal(weights, g->weights);
     assert_string_equal(state, g->state);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     if (note) assert_since(name, STEP);
 }

@@ -1,6 +1,7 @@
 /* Graphs as ONNX models: which nodes are written, what is refused. Given a graph's file, the program writes
  * its model with the weights as inputs: check_onnx.py compares what ONNX Runtime makes of it with the
  * golden files of every op. */
+#include "support/export_as.h"
 #include "support/support.h"
 
 #include "anneal/checkpoint.h"
@@ -90,7 +91,7 @@ static void test_nodes(void **state) {
                                "%y = input(name=\"y\") : i64[batch]\n"
                                "%w = param(name=\"fc.weight\", initializer=2, scale=0.17) : f32[10,32]\n"
                                "%b = param(name=\"fc.bias\") : f32[10]\n"
-                               "%1 = product(%x, %w, transpose_b=true)\n"
+                               "%1 = matmul(%x, %w, transpose_b=true)\n"
                                "%2 = bias(%1, %b, axis=1)\n"
                                "%unused = relu(%2)\n"
                                "%3 = reshape(%2, dims=[2*batch,5])\n"
@@ -308,7 +309,7 @@ static void test_files(void **state) {
         an_checkpoint *c = NULL;
         snprintf(folder, sizeof folder, ANNEAL_SOURCE_DIR "/tests/golden/checkpoints/%s/step-00000007-1", names[i]);
         OK(ctx, an_checkpoint_open(&c, ctx, folder));
-        OK(ctx, an_checkpoint_export_onnx(c, "model.onnx"));
+        OK(ctx, export_as(c, "model.onnx", AN_EXPORT_ONNX));
         size_t length = read_whole("model.onnx", model);
         check_file(c, (message){model, model + length}, (message){NULL, NULL});
         OK(ctx, an_onnx_export(c, "./model.onnx", 0)); /* as if it was too large for one file */

@@ -88,15 +88,15 @@ static bool is_sorted(const an_transfer *a, const an_transfer *b) {
 
 static void check_order(const an_route *r) {
     for (size_t i = 1; i < r->count; i++) assert_true(is_sorted(&r->transfers[i - 1], &r->transfers[i]));
-    size_t seen = 0, most = 0;
+    size_t seen = 0, maximum = 0;
     while (seen < r->count) {
         const size_t some = an_route_round(r, seen);
         assert_true(some > 0);
-        if (some > most) most = some;
+        if (some > maximum) maximum = some;
         seen += some;
     }
     assert_int_equal(seen, r->count);
-    assert_int_equal(most, r->most);
+    assert_int_equal(maximum, r->maximum);
 }
 
 /* ---- every byte once ---- */

@@ -69,14 +69,14 @@ static void body(one_rank *r) {
                                       .chunk = CHUNK_BYTES};
     if (rank_failed(r, "route", an_route_create(&route, layout, &options))) goto end;
     if (rank_failed(r, "image", open_image(&own, r->ctx, layout, route->files))) goto end;
-    const size_t before = r->memory.most = r->memory.held;
+    const size_t before = r->memory.maximum = r->memory.held;
     const int64_t calls = r->messages.calls;
     an_comm_set_timeout(r->ctx, TIMEOUT);
     if (t->message && t->culprit == rank) r->messages.fails_at = calls + t->message;
     t->statuses[rank] = an_save_copy(r->ctx, layout, p.params, route, own.begin);
     r->messages.fails_at = 0;
     t->calls[rank] = r->messages.calls - calls;
-    if (r->memory.most != before) snprintf(r->error, sizeof r->error, "rank %d: the copy took memory", rank);
+    if (r->memory.maximum != before) snprintf(r->error, sizeof r->error, "rank %d: the copy took memory", rank);
     if (t->statuses[rank] != AN_OK) {
         snprintf(t->messages[rank], sizeof t->messages[rank], "%s", an_last_error(r->ctx));
         goto end;

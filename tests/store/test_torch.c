@@ -30,7 +30,7 @@ static void test_lines(void **state) {
                                "scope 1 \"fc\"\n"
                                "%w = param(name=\"fc.weight\", initializer=2, scale=0.17) : f32[10,32] {block=1}\n"
                                "%b = param(name=\"fc.bias\", frozen=true) : f32[10] {block=1}\n"
-                               "%1 = product(%x, %w, transpose_b=true) {block=1}\n"
+                               "%1 = matmul(%x, %w, transpose_b=true) {block=1}\n"
                                "%2 = bias(%1, %b, axis=1) {block=1}\n"
                                "%unused = relu(%2)\n"
                                "%3 = reshape(%2, dims=[2*batch,5])\n"

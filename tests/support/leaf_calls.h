@@ -93,8 +93,8 @@ static inline void leaf_calls_run(const leaf_calls *l, void *const *sums) {
  * samples, filled with NaN. */
 static inline void leaf_calls_run_whole(const leaf_calls *l) {
     an_call call = *l->call;
-    const an_leaf_cut most = {.count = l->cut->count, .samples = l->cut->samples};
-    call.leaves = &most;
+    const an_leaf_cut maximum = {.count = l->cut->count, .samples = l->cut->samples};
+    call.leaves = &maximum;
     const size_t bytes = l->kernel->scratch ? l->kernel->scratch(&call) : 0;
     call.scratch = bytes ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
     if (bytes) memset(call.scratch, 0xff, bytes);

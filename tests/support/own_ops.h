@@ -31,7 +31,7 @@ static an_status run_steep(const an_call *call) {
     const float slope = (float)((const steep_attributes *)call->attributes)->slope, *src = call->src[0].data;
     float *dst = call->dst[0].data;
     steep_runs++;
-    if (call->src[0].dtype != AN_DTYPE_F32) return an_kernel_error(call, AN_ERR_KERNEL, "src is not f32");
+    if (call->src[0].dtype != AN_DTYPE_F32) return an_kernel_fail(call, AN_ERR_KERNEL, "src is not f32");
     for (int64_t i = 0; i < own_elements(&call->dst[0]); i++) dst[i] = src[i] < 0 ? 0 : slope * src[i];
     return AN_OK;
 }

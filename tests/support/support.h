@@ -19,7 +19,7 @@
 
 /* Memory with a ledger: bytes held, calls so far, and the number of the call that fails (0: none). */
 typedef struct ledger {
-    size_t held, most;
+    size_t held, maximum;
     long calls, fail_at;
     bool once;     /* only that call fails; else every later one too */
     bool mismatch; /* a release gave another size than was asked for */
@@ -36,7 +36,7 @@ static inline void *ledger_allocate(void *user, size_t bytes, size_t alignment) 
     if (!p) return NULL;
     *(size_t *)(void *)p = bytes;
     l->held += bytes;
-    if (l->held > l->most) l->most = l->held;
+    if (l->held > l->maximum) l->maximum = l->held;
     return p + LEDGER_HEADER;
 }
 

@@ -21,8 +21,8 @@ given = arguments.parse_args()
 
 lib = ctypes.CDLL(given.library)
 pointer, size = ctypes.c_void_p, ctypes.c_size_t
-lib.an_last_error.restype = lib.an_encoder_error.restype = ctypes.c_char_p
-lib.an_last_error.argtypes = lib.an_encoder_error.argtypes = [pointer]
+lib.an_last_error.restype = ctypes.c_char_p
+lib.an_last_error.argtypes = [pointer]
 lib.an_context_create.argtypes = [pointer, pointer]
 lib.an_tokenizer_open.argtypes = [pointer, pointer, ctypes.c_char_p]
 lib.an_encoder_create.argtypes = [pointer, pointer]
@@ -52,7 +52,7 @@ tokens, count = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_int64()
 
 def encode(text):
     if lib.an_encoder_run(encoder, text, len(text), None, ctypes.byref(tokens), ctypes.byref(count)):
-        sys.exit(lib.an_encoder_error(encoder).decode())
+        sys.exit(lib.an_last_error(None).decode())
     return tokens[: count.value]
 
 

@@ -28,8 +28,8 @@ class Parts(ctypes.Structure):
 
 
 lib, pointer = ctypes.CDLL(library), ctypes.c_void_p
-lib.an_last_error.restype = lib.an_encoder_error.restype = ctypes.c_char_p
-lib.an_last_error.argtypes = lib.an_encoder_error.argtypes = [pointer]
+lib.an_last_error.restype = ctypes.c_char_p
+lib.an_last_error.argtypes = [pointer]
 lib.an_encoder_run.argtypes = [pointer, ctypes.c_char_p, ctypes.c_size_t, pointer, pointer, pointer]
 lib.an_encoder_create.argtypes = [pointer, pointer]
 lib.an_tokenizer_create_parts.argtypes = [pointer, pointer, pointer]
@@ -69,7 +69,7 @@ if os.path.exists(path + ".inp"):
     for text, ids in zip(texts, wanted):
         result, count = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_int64()
         if lib.an_encoder_run(encoder, text, len(text), ctypes.byref(options), ctypes.byref(result), ctypes.byref(count)):
-            sys.exit(lib.an_encoder_error(encoder).decode())
+            sys.exit(lib.an_last_error(None).decode())
         if result[: count.value] != ids:
             different += 1
             print(f"  {text!r}\n    ours   {result[:count.value]}\n    theirs {ids}")

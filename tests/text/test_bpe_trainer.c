@@ -201,7 +201,7 @@ static void refusals(void **state) {
     FAILS(ctx, an_bpe_trainer_create(&trainer, ctx, &o), AN_ERR_ARGUMENT,
           "the vocabulary has 255 tokens, but must have 256");
     init(&o, 300);
-    o.least = 0;
+    o.minimum = 0;
     FAILS(ctx, an_bpe_trainer_create(&trainer, ctx, &o), AN_ERR_ARGUMENT, "least is 0, but must be 1 or more");
     init(&o, 300);
     o.pre = "other";

@@ -59,11 +59,11 @@ static inline float add(float a, float b) {
 /* a·b + c, rounded once. A result is too small if it is so when rounded to 24 bits, as which the same sum of larger
  * numbers shows it: fmaf would round it to a denormal's fewer bits, and so up to the smallest normal number. */
 static inline float multiply_add(float a, float b, float c) {
-    const float larger = 0x1p64F, least = 0x1p-126F;
+    const float larger = 0x1p64F, minimum = 0x1p-126F;
     const uint32_t x = flush(bits_of(a)), y = flush(bits_of(b)), z = flush(bits_of(c));
     const uint32_t sum = bits_of(fmaf(float_of(x), float_of(y), float_of(z)));
     const uint32_t size = bits_of(fmaf(float_of(x) * larger, float_of(y), float_of(z) * larger)) & ~(uint32_t)SIGN;
-    const bool is_least = (sum & ~(uint32_t)SIGN) == bits_of(least), is_small = size < bits_of(least * larger);
+    const bool is_least = (sum & ~(uint32_t)SIGN) == bits_of(minimum), is_small = size < bits_of(minimum * larger);
     const uint32_t rounded = choose(is_least & is_small, sum & (uint32_t)SIGN, flush(sum));
     return float_of(choose(is_nan(sum), nan_of(x, y, z), rounded));
 }
@@ -153,7 +153,7 @@ void tile_model_store(int number, void *to, int64_t stride) {
 enum { WORD = 4, COLUMNS = TILE_MODEL_ROW_BYTES / WORD }; /* of a tile: words of 32 bits */
 
 static void require_sizes(const tile *sums, const tile *a, const tile *b) {
-    require(sums != a && sums != b && a != b, "a tile is used twice in one product");
+    require(sums != a && sums != b && a != b, "a tile is used twice in one matmul");
     require(sums->row_bytes % WORD == 0 && a->row_bytes % WORD == 0 && b->row_bytes % WORD == 0,
             "a row is not a number of words");
     require(sums->rows == a->rows, "the sums do not have the rows of the left side");

@@ -7,7 +7,7 @@ fail() {
     exit 1
 }
 
-for op in product product_sum product_chain attention attention_diff cached_attention; do
+for op in matmul matmul_sum matmul_chain attention attention_diff cached_attention; do
     for program in checkops checkops_on_model; do
         code=0
         "$ANNEAL_BIN/$program" --mode=test --isa=amx --op=$op --dtype=bf16 --shapes="${1:-6}" --bits > $program.txt || code=$?

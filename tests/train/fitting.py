@@ -578,7 +578,7 @@ class Checks:
         if evaluates(case):
             command += ["--set", f"eval.every={STEPS} steps", "--set", "eval.at_start=off", "--set", "eval.samples=4"]
         began = time.monotonic()
-        code, peak, resident, kills = self.limits.run(limit, command, case.folder, out, self.o.start_seconds if starts_only else self.o.most_seconds)
+        code, peak, resident, kills = self.limits.run(limit, command, case.folder, out, self.o.start_seconds if starts_only else self.o.max_seconds)
         text = out.read_text()
         banner = re.search(r"^batch .*?= .*?(\d+) lea", text, re.M)
         result = {"code": code, "peak": peak, "resident": resident, "kills": kills, "seconds": round(time.monotonic() - began, 1),
@@ -652,7 +652,7 @@ class Checks:
                 shutil.copytree(case.folder, folder)
                 out = self.o.state / "program.out"
                 command = [str(case.program)] + ([case.config.name] if case.config else [])
-                code, peak, resident, kills = self.limits.run(limit, command, folder, out, self.o.most_seconds)
+                code, peak, resident, kills = self.limits.run(limit, command, folder, out, self.o.max_seconds)
                 lines = [line for line in out.read_text().splitlines() if re.search("hash|loss|accuracy|state|error", line)]
                 lines = [re.sub(r"\S+ (s|seconds|samples/s)\b", "", line) for line in lines]
                 return {"code": code, "resident": resident, "kills": kills, "end": out.read_text()[-300:],

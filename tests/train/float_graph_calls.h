@@ -88,12 +88,12 @@ static inline void build_own(void) {
 /* One rank adds nothing; tests/comm/conformance.c has more of them, with other roundings. */
 static inline void call_ranks(void) {
     float numbers[4] = {0.1f, 1e-40f, 3, 4}, others[4] = {0};
-    DO(an_barrier, ctx);
-    DO(an_broadcast, ctx, numbers, 4, AN_DTYPE_F32, 0);
-    DO(an_gather_ranks, ctx, numbers, others, 4, AN_DTYPE_F32, 0);
-    DO(an_all_gather, ctx, numbers, others, 4, AN_DTYPE_F32);
-    DO(an_all_reduce, ctx, numbers, 4, AN_DTYPE_F32, AN_REDUCE_SUM);
-    DO(an_reduce_scatter, ctx, numbers, others, 4, AN_DTYPE_F32, AN_REDUCE_MAX);
+    DO(an_ranks_barrier, ctx);
+    DO(an_ranks_broadcast, ctx, numbers, 4, AN_DTYPE_F32, 0);
+    DO(an_ranks_gather, ctx, numbers, others, 4, AN_DTYPE_F32, 0);
+    DO(an_ranks_all_gather, ctx, numbers, others, 4, AN_DTYPE_F32);
+    DO(an_ranks_all_reduce, ctx, numbers, 4, AN_DTYPE_F32, AN_REDUCE_SUM);
+    DO(an_ranks_reduce_scatter, ctx, numbers, others, 4, AN_DTYPE_F32, AN_REDUCE_MAX);
     NOTE(others);
 }
 

@@ -96,20 +96,20 @@ static inline void ask(an_predictor *predictor) {
 }
 
 static inline void predict(an_trainer *trainer) {
-    const an_predictor_options options = {DEFAULTS(an_predictor_options), .most = SAMPLES};
+    const an_predictor_options options = {DEFAULTS(an_predictor_options), .maximum = SAMPLES};
     an_predictor *predictor = NULL;
     an_range_info ranges;
     an_range_info_init(&ranges, sizeof ranges);
     DO(an_predictor_create, &predictor, trainer, &options);
     DO(an_predictor_refresh, predictor, trainer);
     ask(predictor);
-    DO(an_range_info_get, predictor, &ranges);
+    DO(an_predictor_range, predictor, &ranges);
     NOTE(ranges.outside);
     an_predictor_destroy(&predictor);
 }
 
 static inline void predict_from_checkpoint(void) {
-    const an_predictor_options options = {DEFAULTS(an_predictor_options), .most = SAMPLES};
+    const an_predictor_options options = {DEFAULTS(an_predictor_options), .maximum = SAMPLES};
     an_predictor *predictor = NULL;
     DO(an_predictor_open, &predictor, ctx, "run", &options);
     ask(predictor);
@@ -132,9 +132,13 @@ static inline void look_at_checkpoint(void) {
     DO(an_checkpoint_key, checkpoint, 0, name, value);
     DO(an_checkpoint_text, checkpoint, "metrics.json", &text);
     note_string(&text);
-    DO(an_checkpoint_export, checkpoint, "exported.safetensors");
-    DO(an_checkpoint_export_torch, checkpoint, "exported");
-    DO(an_checkpoint_export_onnx, checkpoint, "exported.onnx");
+    an_export_options export;
+    an_export_options_init(&export, sizeof export);
+    DO(an_checkpoint_export, checkpoint, "exported.safetensors", &export);
+    export.format = AN_EXPORT_TORCH;
+    DO(an_checkpoint_export, checkpoint, "exported", &export);
+    export.format = AN_EXPORT_ONNX;
+    DO(an_checkpoint_export, checkpoint, "exported.onnx", &export);
     an_checkpoint_close(&checkpoint);
 }
 
@@ -158,18 +162,18 @@ static inline void run_to_its_end(an_trainer *trainer, an_config *config) {
     bool hosts = true, logged;
     double value;
     DO(an_folder_create, &folder, trainer, config, NULL);
-    DO(an_run_options_get, trainer, &run);
+    DO(an_trainer_run_options, trainer, &run);
     run.callbacks = &(const an_run_callbacks){
         .size = sizeof(an_run_callbacks), .after_step = expect_host_after_step, .user = &hosts};
     run.min_delta = 0.1;
     DO(an_trainer_run, trainer, &run, &outcome);
     assert_true(hosts); /* callbacks are the host's own code */
-    DO(an_step_metrics_get, trainer, &metrics);
-    DO(an_evaluation_get, trainer, &evaluation);
+    DO(an_trainer_step_metrics, trainer, &metrics);
+    DO(an_trainer_evaluation, trainer, &evaluation);
     NOTE(outcome.best_value), NOTE(metrics.loss), NOTE(evaluation.loss);
     DO(an_trainer_evaluate, trainer, &evaluation);
     NOTE(evaluation.loss), NOTE(evaluation.perplexity), NOTE(evaluation.mean_absolute_error), NOTE(evaluation.r2);
-    DO(an_output_metrics_get, trainer, 0, &output);
+    DO(an_trainer_output_metrics, trainer, 0, &output);
     NOTE(output.mean_absolute_error), NOTE(output.root_mean_squared_error), NOTE(output.r2);
     NUMBER(an_evaluation_metric, &evaluation, "val_r2", &value);
     NOTE(value);
@@ -235,8 +239,8 @@ static inline void open_by_parts(void) {
     const an_log_options logging = {.size = sizeof logging, .every = {.seconds = 0.7}};
     an_run_options run;
     an_run_options_init(&run, sizeof run);
-    an_init_options init;
-    an_init_options_init(&init, sizeof init);
+    an_load_options init;
+    an_load_options_init(&init, sizeof init);
     an_config *config = NULL;
     an_candidates *candidates = NULL;
     an_resume *resume = NULL;
@@ -254,8 +258,8 @@ static inline void open_by_parts(void) {
     DO(an_resume_create, &resume, ctx, config, init.path, &opening);
     DO(an_resume_schedule_steps, resume, make_schedule, NULL, 20, &steps);
     NOTE(steps);
-    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &fresh));
-    DO(an_trainer_init, trainer, &init);
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, &fresh));
+    DO(an_trainer_load_weights, trainer, &init);
     note_hashes(trainer);
     DO(an_resume_apply, resume, trainer);
     note_hashes(trainer);
@@ -267,7 +271,7 @@ static inline void open_by_parts(void) {
     DO(an_job_seconds, ctx, &seconds);
     unsetenv("SLURM_JOB_END_TIME");
     an_resume_destroy(&resume);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_candidates_destroy(&candidates);
     an_config_destroy(&config);
 }
@@ -288,13 +292,13 @@ static inline void look_at_labels(void) {
     an_label_metrics label;
     an_label_metrics_init(&label, sizeof label);
     OK(ctx, an_config_create(&config, ctx, &options));
-    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
     OK(ctx, an_trainer_step(trainer, NULL));
     OK(ctx, an_trainer_evaluate(trainer, &evaluation));
     assert_int_equal(an_trainer_label_count(trainer), 1);
-    DO(an_label_metrics_get, trainer, 0, &label);
+    DO(an_trainer_label_metrics, trainer, 0, &label);
     NOTE(label.accuracy), NOTE(label.precision), NOTE(label.recall), NOTE(label.f1), NOTE(label.auc);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
 }
 
@@ -319,15 +323,15 @@ static inline void look_at_classes(void) {
     for (int i = 0; i < 40; i++) fprintf(file, "%d.%d,%d,%d\n", i % 3, i * 7 % 10, i % 2, (i % 3 + i % 2) > 1);
     fclose(file);
     OK(ctx, an_config_create(&config, ctx, &options));
-    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
     OK(ctx, an_trainer_step(trainer, NULL));
     DO(an_trainer_evaluate, trainer, &evaluation);
     NOTE(evaluation.precision), NOTE(evaluation.recall), NOTE(evaluation.f1), NOTE(evaluation.auc);
-    DO(an_class_metrics_get, trainer, 1, &metrics);
+    DO(an_trainer_class_metrics, trainer, 1, &metrics);
     NOTE(metrics.precision), NOTE(metrics.recall), NOTE(metrics.f1);
     DO(an_trainer_roc, trainer, 9, points, &count);
     for (int64_t i = 0; i < count; i++) NOTE(points[i]);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     look_at_labels();
 }
@@ -352,11 +356,11 @@ static inline void train_from_config(an_dtype dtype) {
     options.set_count = dtype == AN_DTYPE_F64 ? 3 : 0;
     options.sets = (const char *const[]){"train.precision=f64", "data.train.dtype=f64", "data.eval.dtype=f64"};
     OK(ctx, an_config_create(&config, ctx, &options));
-    DO(an_trainer_open_with, &trainer, ctx, config, &fresh);
+    DO(an_trainer_open_config, &trainer, ctx, config, &fresh);
     DO(an_trainer_info_get, trainer, &info);
-    DO(an_strategy_get, trainer, AN_SHARD_NONE, &strategy);
+    DO(an_trainer_strategy, trainer, AN_SHARD_NONE, &strategy);
     NOTE(strategy.seconds);
-    DO(an_strategy_memory_get, trainer, AN_SHARD_NONE, &needed);
+    DO(an_trainer_strategy_memory, trainer, AN_SHARD_NONE, &needed);
     NOTE(needed);
     NOTE(info);
     note_hashes(trainer);
@@ -370,17 +374,21 @@ static inline void train_from_config(an_dtype dtype) {
     look_at_classes();
     DO(an_trainer_save, trainer, 77);
     DO(an_trainer_save_over, trainer, 77);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     look_at_checkpoint();
     predict_from_checkpoint();
-    DO(an_trainer_open, &trainer, ctx, "run/config.yaml");
+    DO(an_trainer_open, &trainer, ctx, "run/config.yaml", NULL);
     note_hashes(trainer);
-    an_trainer_close(&trainer);
-    DO(an_trainer_open_at, &trainer, ctx, "run/config.yaml", 77);
+    an_trainer_destroy(&trainer);
+    const int64_t user_step = 77;
+    an_open_options at;
+    an_open_options_init(&at, sizeof at);
+    at.user_step = &user_step;
+    DO(an_trainer_open, &trainer, ctx, "run/config.yaml", &at);
     note_hashes(trainer);
-    an_trainer_close(&trainer);
-    DO(an_trainer_open_config, &trainer, ctx, config);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
+    DO(an_trainer_open_config, &trainer, ctx, config, NULL);
+    an_trainer_destroy(&trainer);
     an_config_destroy(&config);
     open_by_parts();
 }
@@ -392,8 +400,8 @@ static inline void fit(an_trainer *trainer, an_dataset *dataset) {
     an_normalize_options options;
     an_normalize_options_init(&options, sizeof options);
     DO(an_features_create, &features, dataset, 0, 0, 0);
-    DO(an_feature_info_get, features, 1, &info);
-    NOTE(info.mean), NOTE(info.deviation), NOTE(info.least), NOTE(info.most);
+    DO(an_features_get, features, 1, &info);
+    NOTE(info.mean), NOTE(info.deviation), NOTE(info.minimum), NOTE(info.maximum);
     DO(an_trainer_normalize, trainer, &options);
     an_features_destroy(&features);
 }
@@ -487,7 +495,7 @@ static inline void train_on_text(void) {
     DO(an_generator_create, &generator, trainer, NULL);
     generate(generator, trainer);
     DO(an_trainer_save, trainer, 1);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     generator = NULL;
     DO(an_generator_open, &generator, ctx, "text", NULL);
     generate(generator, NULL);
@@ -525,19 +533,23 @@ static inline void train_adapter(void) {
     assert_non_null(file);
     fputs(config, file);
     fclose(file);
-    DO(an_trainer_open, &trainer, ctx, "adapter.yaml");
+    DO(an_trainer_open, &trainer, ctx, "adapter.yaml", NULL);
     for (int i = 0; i < 2; i++) DO(an_trainer_step, trainer, NULL);
     note_hashes(trainer);
     DO(an_trainer_save, trainer, 2);
     an_trainer_destroy(&trainer);
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "adapter"));
-    DO(an_checkpoint_export_adapter, checkpoint, "adapter/exported");
-    DO(an_checkpoint_export_merged, checkpoint, "adapter/merged.safetensors");
     an_export_options export;
     an_export_options_init(&export, sizeof export);
-    DO(an_checkpoint_export_huggingface, checkpoint, "adapter/hf", &export);
-    export.type = AN_EXPORT_Q8_0;
-    DO(an_checkpoint_export_gguf, checkpoint, "adapter/model.gguf", &export);
+    export.format = AN_EXPORT_ADAPTER;
+    DO(an_checkpoint_export, checkpoint, "adapter/exported", &export);
+    export.format = AN_EXPORT_MERGED;
+    DO(an_checkpoint_export, checkpoint, "adapter/merged.safetensors", &export);
+    export.format = AN_EXPORT_HUGGINGFACE;
+    DO(an_checkpoint_export, checkpoint, "adapter/hf", &export);
+    export.format = AN_EXPORT_GGUF;
+    export.dtype = AN_DTYPE_Q8_0;
+    DO(an_checkpoint_export, checkpoint, "adapter/model.gguf", &export);
     an_checkpoint_close(&checkpoint);
     float merged[16 * 64];
     OK(ctx, an_checkpoint_open(&checkpoint, ctx, "adapter/merged.safetensors"));

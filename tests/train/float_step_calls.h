@@ -12,7 +12,7 @@ static inline void note_params(an_params *params) {
         float values[64];
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(params, i, &info));
+        OK(ctx, an_params_info(params, i, &info));
         an_array array = array_of(values, info.dtype, info.ndims, info.dims);
         DO(an_params_get, params, info.name, AN_PART_WEIGHT, &array);
         note(values, (size_t)info.elements * sizeof *values);
@@ -90,7 +90,7 @@ static inline void run_program(an_program *program) {
     given.dtype = AN_DTYPE_NONE;
     DO(an_program_get_output, program, "y", &given);
     NOTE(result);
-    DO(an_profile_entry_get, program, AN_FORM_EVALUATE, 0, &entry);
+    DO(an_program_profile_entry, program, AN_FORM_EVALUATE, 0, &entry);
     NOTE(entry.flops), NOTE(entry.bytes);
 }
 
@@ -120,7 +120,7 @@ static inline void take_step_by_parts(an_stepper *stepper, an_optimizer *optimiz
 
 static inline void make_parts(an_dtype precision) {
     const char *symbol = "batch";
-    const int64_t most = SAMPLES;
+    const int64_t maximum = SAMPLES;
     const an_mlp_options mlp = mlp_options();
     const an_group_rule rule = {DEFAULTS(an_group_rule), .match = "bias", .lr_scale = 1.0 / 3};
     const an_group_options group = {DEFAULTS(an_group_options), .weight_decay = 0.1, .rule_count = 1, .rules = &rule};
@@ -128,7 +128,7 @@ static inline void make_parts(an_dtype precision) {
     an_plan_options options = {DEFAULTS(an_plan_options),
                                .symbol_count = 1,
                                .symbols = &symbol,
-                               .maxima = &most,
+                               .maxima = &maximum,
                                .programs = AN_PROGRAM_TRAINING | AN_PROGRAM_EVALUATION,
                                .precision = precision};
     an_stepper_options step = {DEFAULTS(an_stepper_options), .rate = 1e-2, .leaves = 2, .scales = true};
@@ -152,7 +152,7 @@ static inline void make_parts(an_dtype precision) {
     an_graph_destroy(&graph);
     OK(ctx, an_model_mlp(&graph, ctx, &mlp));
     DO(an_groups_create, &groups, graph, &group);
-    DO(an_group_info_get, groups, 0, &info);
+    DO(an_groups_get, groups, 0, &info);
     NOTE(info.lr_scale), NOTE(info.weight_decay);
     OK(ctx, an_graph_verify(graph));
     DO(an_schedule_create, &schedule, ctx, &one_cycle);
@@ -167,7 +167,7 @@ static inline void make_parts(an_dtype precision) {
     NUMBER(an_optimizer_moments, NULL);
     DO(an_optimizer_moments_in, ctx, NULL, &moments);
     DO(an_params_create, &params, ctx, graph, NULL);
-    DO(an_params_init, params, 7);
+    DO(an_params_reset, params, 7);
     note_params(params);
     DO(an_program_create, &program, plan, params);
     run_program(program);
@@ -195,7 +195,7 @@ static inline void read_samples(an_dataset **dataset) {
     NOTE(inputs), NOTE(targets);
     an_class_info classes;
     an_class_info_init(&classes, sizeof classes);
-    DO(an_class_info_get, *dataset, &classes);
+    DO(an_dataset_class_info, *dataset, &classes);
     NOTE(classes.classes);
 }
 
@@ -266,8 +266,8 @@ static inline void make_datasets(void) {
     an_csv_column column;
     an_csv_column_init(&column, sizeof column);
     DO(an_csv_facts_create, &facts, ctx, "sums.csv", 0);
-    DO(an_csv_column_get, facts, 0, &column);
-    NOTE(column.least), NOTE(column.most);
+    DO(an_csv_facts_column, facts, 0, &column);
+    NOTE(column.minimum), NOTE(column.maximum);
     an_csv_facts_destroy(&facts);
     DO(an_dataset_create_csv, &d, ctx, &csv);
     read_samples(&d);

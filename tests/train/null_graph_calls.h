@@ -63,9 +63,10 @@ static inline void call_contexts(void) {
     PLAIN(an_mpi_version);
     NOTHING(an_heartbeat_read, N(&heartbeat), N(&copy));
     NOTHING(an_heartbeat_init, N(&heartbeat), sizeof heartbeat);
-    STATUS(an_ranks_info_get, N(ctx), N(&ranks));
+    STATUS(an_context_ranks_info, N(ctx), N(&ranks));
     STATUS(an_ranks_agree, N(ctx), AN_OK);
     PLAIN(an_auto);
+    PLAIN(an_is_auto);
     an_watch *watch = NULL;
     an_watch_options watching;
     an_watch_options_init(&watching, sizeof watching);
@@ -90,14 +91,14 @@ static inline void call_ranks(void) {
     REFUSED(an_context_create_mpi_f, N(&fresh), 0, O(&options));
     REFUSED(an_comm_start, N(&comm), N("none"));
     REFUSED(an_comm_finish, N(&comm), N("none"));
-    VALUE(an_rank, 0, N(ctx));
-    VALUE(an_ranks, 0, N(ctx));
-    STATUS(an_barrier, N(ctx));
-    STATUS(an_broadcast, N(ctx), N(numbers), 4, AN_DTYPE_F32, 0);
-    STATUS(an_gather_ranks, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32, 0);
-    STATUS(an_all_gather, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32);
-    STATUS(an_all_reduce, N(ctx), N(numbers), 4, AN_DTYPE_F32, AN_REDUCE_SUM);
-    STATUS(an_reduce_scatter, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32, AN_REDUCE_SUM);
+    VALUE(an_context_rank, 0, N(ctx));
+    VALUE(an_context_ranks, 0, N(ctx));
+    STATUS(an_ranks_barrier, N(ctx));
+    STATUS(an_ranks_broadcast, N(ctx), N(numbers), 4, AN_DTYPE_F32, 0);
+    STATUS(an_ranks_gather, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32, 0);
+    STATUS(an_ranks_all_gather, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32);
+    STATUS(an_ranks_all_reduce, N(ctx), N(numbers), 4, AN_DTYPE_F32, AN_REDUCE_SUM);
+    STATUS(an_ranks_reduce_scatter, N(ctx), N(numbers), N(others), 4, AN_DTYPE_F32, AN_REDUCE_SUM);
 }
 
 static inline void call_own(void) {
@@ -109,7 +110,7 @@ static inline void call_own(void) {
     STATUS(an_context_add_kernel, N(ctx), N("relu"), N(&kernel));
     OK(ctx, an_context_add_op(ctx, &op));
     VALUE(an_own, 0, N(open), N(op.name), 1, N(&x), O(&attributes));
-    REFUSED(an_kernel_error, N(&call), AN_ERR_KERNEL, N("message"));
+    REFUSED(an_kernel_fail, N(&call), AN_ERR_KERNEL, N("message"));
 }
 
 static inline void call_graphs(void) {
@@ -208,7 +209,7 @@ static inline void call_builders(void) {
     an_cross_entropy_options cross_entropy;
     an_cross_entropy_options_init(&cross_entropy, sizeof cross_entropy);
     const an_value values[] = {x, x};
-    VALUE(an_product, 0, N(open), x, x, false, true);
+    VALUE(an_matmul, 0, N(open), x, x, false, true);
     VALUE(an_convolution, 0, N(open), image, filters, O(&convolution));
     VALUE(an_max_pool, 0, N(open), image, N(&pool));
     VALUE(an_average_pool, 0, N(open), image, N(&pool));

@@ -81,16 +81,16 @@ static inline void call_programs(void) {
     double number;
     STATUS(an_params_create, N(&fresh_params), N(ctx), N(model), O(&options));
     NOTHING(an_params_destroy, O(&params));
-    STATUS(an_params_init, N(params), 7);
+    STATUS(an_params_reset, N(params), 7);
     VALUE(an_params_count, 0, N(params));
-    STATUS(an_param_info_get, N(params), 0, N(&parameter));
+    STATUS(an_params_info, N(params), 0, N(&parameter));
     STATUS(an_params_get, N(params), N("fc2.bias"), AN_PART_WEIGHT, N(&bias));
     STATUS(an_params_set, N(params), N("fc2.bias"), AN_PART_WEIGHT, N(&bias));
     STATUS(an_program_create, N(&fresh), N(plan), N(params));
     NOTHING(an_program_destroy, O(&program));
     STATUS(an_program_bind, N(program), N("batch"), 2);
     VALUE(an_program_input_count, 0, N(program));
-    STATUS(an_input_info_get, N(program), 0, N(&input));
+    STATUS(an_program_input, N(program), 0, N(&input));
     STATUS(an_program_set_input, N(program), N("x"), N(&in));
     STATUS(an_program_set_scalar, N(program), N("loss_gradient"), 1);
     STATUS(an_program_set_scalar_i64, N(program), N("loss_gradient"), 1);
@@ -101,7 +101,7 @@ static inline void call_programs(void) {
     NOTHING(an_program_set_hook, N(program), O(never_stops), O(&count));
     NOTHING(an_program_profile, N(program), true);
     VALUE(an_program_profile_count, 0, N(program), AN_FORM_EVALUATE);
-    STATUS(an_profile_entry_get, N(program), AN_FORM_EVALUATE, 0, N(&entry));
+    STATUS(an_program_profile_entry, N(program), AN_FORM_EVALUATE, 0, N(&entry));
 }
 
 /* ---- configs ---- */
@@ -237,11 +237,9 @@ static inline void call_text(void) {
     STATUS(an_encoder_create, N(&fresh_encoder), N(tokenizer));
     STATUS(an_encoder_run, N(encoder), N("ab"), 2, O(&options), N(&tokens), N(&count));
     VALUE(an_encoder_types, NULL, N(encoder));
-    TEXT(an_encoder_error, O(encoder));
     STATUS(an_decoder_create, N(&fresh_decoder), N(tokenizer), true);
     STATUS(an_decoder_push, N(decoder), 0, N(&text), N(&length));
     STATUS(an_decoder_end, N(decoder), N(&text), N(&length));
-    TEXT(an_decoder_error, O(decoder));
     NOTHING(an_encoder_destroy, O(&encoder));
     NOTHING(an_decoder_destroy, O(&decoder));
     an_bpe_trainer *trainer = NULL, *fresh_trainer = NULL;
@@ -304,9 +302,9 @@ static inline void call_data(void) {
     NOTHING(an_dataset_destroy, O(&table));
     VALUE(an_dataset_count, 0, N(table));
     VALUE(an_dataset_field_count, 0, N(table));
-    STATUS(an_field_get, N(table), 0, N(&field));
+    STATUS(an_dataset_field, N(table), 0, N(&field));
     STATUS(an_dataset_read, N(table), 1, N(indices), N(fields));
-    STATUS(an_class_info_get, N(table), N(&classes));
+    STATUS(an_dataset_class_info, N(table), N(&classes));
     int64_t class_counts[2];
     REFUSED(an_dataset_count_classes, N(table), 2, N(class_counts));
     VALUE(an_dataset_notice, NULL, N(table));
@@ -314,7 +312,7 @@ static inline void call_data(void) {
     VALUE(an_dataset_column, NULL, N(table), 0, 0);
     STATUS(an_features_create, N(&fresh_features), N(table), 0, 0, 0);
     VALUE(an_features_count, 0, N(features));
-    STATUS(an_feature_info_get, N(features), 0, N(&feature));
+    STATUS(an_features_get, N(features), 0, N(&feature));
     NOTHING(an_features_destroy, O(&features));
     an_features_destroy(&features);
     STATUS(an_dataset_set_limit, N(poem), N("tokens"), 100);
@@ -341,9 +339,9 @@ static inline void call_data(void) {
     an_csv_column_init(&column, sizeof column);
     OK(ctx, an_csv_facts_create(&facts, ctx, "sums.csv", 0));
     STATUS(an_csv_facts_create, N(&fresh_facts), N(ctx), N("sums.csv"), 0);
-    STATUS(an_csv_info_get, N(facts), N(&table_info));
-    STATUS(an_csv_column_get, N(facts), 0, N(&column));
-    VALUE(an_csv_value, NULL, N(facts), 0, 0, O(&count));
+    STATUS(an_csv_facts_info, N(facts), N(&table_info));
+    STATUS(an_csv_facts_column, N(facts), 0, N(&column));
+    VALUE(an_csv_facts_value, NULL, N(facts), 0, 0, O(&count));
     NOTHING(an_csv_facts_destroy, O(&facts));
     an_csv_facts_destroy(&facts);
     STATUS(an_dataset_create_npy, N(&fresh), N(ctx), N(&npy));
@@ -376,7 +374,7 @@ static inline void call_data(void) {
     STATUS(an_encoding_write, N(encoding), N(&fresh_text));
     VALUE(an_encoding_class, NULL, N(encoding), 0);
     VALUE(an_encoding_category_count, 0, N(encoding));
-    REFUSED(an_category_info_get, N(encoding), 0, N(&category));
+    REFUSED(an_encoding_category, N(encoding), 0, N(&category));
     VALUE(an_encoding_agrees, false, N(encoding), N(encoding));
     VALUE(an_dataset_encoding, NULL, N(table));
     VALUE(an_dataset_notice, NULL, N(table));

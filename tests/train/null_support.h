@@ -89,8 +89,7 @@ static inline void end_turn(bool right, const char *gave) {
 
 /* A call that fails leaves a message, on the context or, if it has none, for the thread. */
 static inline void end_status(an_status status, bool succeeds) {
-    const bool says =
-        *an_last_error(ctx) || *an_last_error(NULL) || *an_predictor_error(predictor) || *an_generator_error(generator);
+    const bool says = *an_last_error(ctx) || *an_last_error(NULL);
     end_turn(!row->nulled  ? status == AN_OK || !succeeds
              : row->needed ? status != AN_OK && says
                            : true,

@@ -102,7 +102,7 @@ static void test_counts_add_up(void **state) {
     double precision = 0, recall = 0, f1 = 0, value;
     int64_t count, all = 0, right = 0;
     run_create(&r, &options, 0);
-    FAILS(ctx, an_class_metrics_get(r.trainer, 0, &m), AN_ERR_STATE, "");
+    FAILS(ctx, an_trainer_class_metrics(r.trainer, 0, &m), AN_ERR_STATE, "");
     for (int i = 0; i < 9; i++) OK(ctx, an_trainer_step(r.trainer, NULL));
     for (int twice = 0; twice < 2; twice++) OK(ctx, an_trainer_evaluate(r.trainer, &e)); /* begins anew */
     assert_int_equal(an_trainer_class_count(r.trainer), CLASSES);
@@ -115,7 +115,7 @@ static void test_counts_add_up(void **state) {
             column += count;
         }
         OK(ctx, an_trainer_confusion(r.trainer, c, c, &count));
-        OK(ctx, an_class_metrics_get(r.trainer, c, &m));
+        OK(ctx, an_trainer_class_metrics(r.trainer, c, &m));
         assert_int_equal(m.targets, row);
         assert_int_equal(m.predicted, column);
         assert_int_equal(m.right, count);
@@ -134,7 +134,7 @@ static void test_counts_add_up(void **state) {
     assert_true(fabs(e.precision - precision) < 1e-14 && fabs(e.recall - recall) < 1e-14 && fabs(e.f1 - f1) < 1e-14);
     assert_true(an_evaluation_metric(&e, "val_f1", &value) && value == e.f1);
     assert_true(!an_evaluation_metric(&e, "val_auc", &value));
-    FAILS(ctx, an_class_metrics_get(r.trainer, CLASSES, &m), AN_ERR_ARGUMENT, "");
+    FAILS(ctx, an_trainer_class_metrics(r.trainer, CLASSES, &m), AN_ERR_ARGUMENT, "");
     FAILS(ctx, an_trainer_confusion(r.trainer, -1, 0, &count), AN_ERR_ARGUMENT, "");
     run_destroy(&r);
 }
@@ -190,7 +190,7 @@ static void test_who_keeps_what(void **state) {
     OK(ctx, an_trainer_evaluate(r.trainer, &e));
     FAILS(ctx, an_trainer_roc(r.trainer, 4, points, &count), AN_ERR_STATE, "");
     assert_int_equal(an_trainer_output_count(r.trainer), 0);
-    FAILS(ctx, an_output_metrics_get(r.trainer, 0, &output), AN_ERR_STATE, "");
+    FAILS(ctx, an_trainer_output_metrics(r.trainer, 0, &output), AN_ERR_STATE, "");
     run_destroy(&r);
 }
 
@@ -237,12 +237,12 @@ static void test_outputs(void **state) {
     an_output_metrics_init(&m, sizeof m);
     OK(ctx, an_trainer_evaluate(r.trainer, &e));
     assert_int_equal(an_trainer_output_count(r.trainer), OUTPUTS);
-    OK(ctx, an_output_metrics_get(r.trainer, 0, &m));
+    OK(ctx, an_trainer_output_metrics(r.trainer, 0, &m));
     assert_true(m.mean_absolute_error == 1e9 + 2);
     assert_true(fabs(m.r2 / (1 - ((1e9 + 2) * (1e9 + 2) + 2) / 2) - 1) < 1e-12); /* targets vary by 2 */
-    OK(ctx, an_output_metrics_get(r.trainer, 1, &m));
+    OK(ctx, an_trainer_output_metrics(r.trainer, 1, &m));
     assert_true(m.mean_absolute_error == 7 && m.root_mean_squared_error == 7 && m.r2 == 0);
-    FAILS(ctx, an_output_metrics_get(r.trainer, OUTPUTS, &m), AN_ERR_ARGUMENT, "");
+    FAILS(ctx, an_trainer_output_metrics(r.trainer, OUTPUTS, &m), AN_ERR_ARGUMENT, "");
     run_destroy(&r);
 }
 

@@ -57,7 +57,7 @@ static void test_failed_trainer_step(void **state) {
         assert_int_equal(good.step, i + 1);
     }
     CHANGES_NOTHING(trainer, an_trainer_step(trainer, &good));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Failing calls between the steps of a run leave the bits of a run without them. */
@@ -72,7 +72,7 @@ static void test_run_after_failed_steps_has_the_same_bits(void **state) {
             OK(ctx, an_trainer_step(trainer, NULL));
         }
         OK(ctx, an_trainer_state_hash(trainer, hashes[fails]));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     assert_string_equal(hashes[0], hashes[1]);
 }
@@ -109,7 +109,7 @@ static void test_failed_step_on(void **state) {
     CHANGES_NOTHING(t, an_trainer_step_on(t, SAMPLES, &in, &out, &unset));
     x[3][1] = NAN;
     CHANGES_NOTHING(t, an_trainer_step_on(t, SAMPLES, &in, &out, &good));
-    an_trainer_close(&t);
+    an_trainer_destroy(&t);
 }
 
 static void test_failed_step_on_dense(void **state) {
@@ -129,7 +129,7 @@ static void test_failed_step_on_dense(void **state) {
     CHANGES_NOTHING(t, an_trainer_step_on_f64(t, SAMPLES, NULL, &wide_y[0][0], &good));
     CHANGES_NOTHING(t, an_trainer_step_on_f64(t, SAMPLES, &wide_x[0][0], NULL, &good));
     CHANGES_NOTHING(t, an_trainer_step_on_f64(t, SAMPLES, &wide_x[0][0], &wide_y[0][0], &unset));
-    an_trainer_close(&t);
+    an_trainer_destroy(&t);
 }
 
 /* ---- a whole run ---- */
@@ -158,8 +158,8 @@ static void test_failed_run(void **state) {
     wrong[2].evaluate_every = -1;
     wrong[3].evaluate_seconds = -1;
     wrong[4].evaluate_seconds = NAN;
-    wrong[5].most_seconds = -1;
-    wrong[6].most_seconds = NAN;
+    wrong[5].max_seconds = -1;
+    wrong[6].max_seconds = NAN;
     wrong[7].best = "accuracy";
     wrong[8].best_mode = (an_metric_better)9;
     wrong[9].early_stop = "accuracy";
@@ -170,7 +170,7 @@ static void test_failed_run(void **state) {
     wrong[14].early_stop = "val_loss", wrong[14].evaluate_every = 0;
     for (int i = 0; i < WRONG; i++) CHANGES_NOTHING(t, an_trainer_run(t, &wrong[i], &good));
     CHANGES_NOTHING(t, an_trainer_run(t, NULL, &unset));
-    an_trainer_close(&t);
+    an_trainer_destroy(&t);
 }
 
 /* ---- a step by its parts, the trainer's own, so that the state has a hash ---- */
@@ -215,7 +215,7 @@ static void test_failed_parts_of_a_step(void **state) {
     OK(ctx, an_step_schedule(s));
     CHANGES_NOTHING(t, an_step_end(s, &unset));
     OK(ctx, an_step_end(s, NULL));
-    an_trainer_close(&t);
+    an_trainer_destroy(&t);
 }
 
 static void test_failed_optimizer(void **state) {
@@ -248,7 +248,7 @@ static void test_failed_optimizer(void **state) {
     wrong[0] = (an_update){DEFAULTS(an_update), .rate = 1e-3, .clip_norm = 1};
     CHANGES_NOTHING(t, an_optimizer_update(o, &wrong[0])); /* no norm */
     CHANGES_NOTHING(t, an_optimizer_update(o, NULL));
-    an_trainer_close(&t);
+    an_trainer_destroy(&t);
 }
 
 int main(void) {

@@ -48,17 +48,17 @@ static void use_in_child(an_trainer *trainer, an_predictor *predictor) {
     REFUSED(an_trainer_save(trainer, 7));
     REFUSED(an_trainer_load(trainer, "run"));
     REFUSED(an_program_run(an_trainer_program(trainer), AN_FORM_EVALUATE));
-    REFUSED(an_params_init(an_trainer_params(trainer), 7));
+    REFUSED(an_params_reset(an_trainer_params(trainer), 7));
     if (an_predictor_run_f32(predictor, 1, in, out) != AN_OK)
         _exit(99); /* a small model: on the calling thread alone */
     an_predictor_destroy(&predictor);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
     options.threads = 2;
     if (an_context_create(&own, &options) != AN_OK) _exit(100);
-    if (an_trainer_open(&trainer, own, "child.yaml") != AN_OK) _exit(101);
+    if (an_trainer_open(&trainer, own, "child.yaml", NULL) != AN_OK) _exit(101);
     if (an_trainer_run(trainer, NULL, NULL) != AN_OK) _exit(102);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&own);
     _exit(0);
 }
@@ -88,7 +88,7 @@ static void test_forked_child_gets_errors(void **state) {
             an_predictor_destroy(&predictor);
         }
         OK(ctx, an_trainer_state_hash(trainer, hashes[forks]));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     assert_string_equal(hashes[0], hashes[1]);
 }

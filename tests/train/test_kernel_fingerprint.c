@@ -59,14 +59,14 @@ static void test_threads_do_not_matter(void **state) {
 static void test_levels_differ(void **state) {
     (void)state;
     fingerprint levels[AN_ISA_AMX + 1];
-    const int most = (int)an_isa_highest();
-    for (int isa = AN_ISA_BASE; isa <= most; isa++) {
+    const int maximum = (int)an_isa_highest();
+    for (int isa = AN_ISA_BASE; isa <= maximum; isa++) {
         levels[isa] = fingerprint_of(1, (an_isa)isa);
 #ifdef ANNEAL_HAVE_ONEDNN
         for (int other = AN_ISA_BASE; other < isa; other++) assert_false(same(levels[isa], levels[other]));
 #endif
     }
-    if (most > AN_ISA_BASE) assert_false(same(levels[most], levels[AN_ISA_BASE]));
+    if (maximum > AN_ISA_BASE) assert_false(same(levels[maximum], levels[AN_ISA_BASE]));
 }
 
 /* Any one of the families that a run's bits come from, at every level that the machine has. A level whose best kernel
@@ -77,7 +77,7 @@ static void test_other_kernels_differ(void **state) {
         const char *kernels;
         an_isa from; /* the lowest level that has a kernel with other bits than portable's */
     } forced[] = {
-        {"product=portable", AN_ISA_AMX},
+        {"matmul=portable", AN_ISA_AMX},
         {"attention=portable", AN_ISA_AVX2},
 #ifdef ANNEAL_HAVE_ONEDNN
         {"convolution=portable", AN_ISA_AVX512},

@@ -11,6 +11,7 @@
 #include "anneal/predict.h"
 #include "anneal/pretrained.h"
 #include "anneal/run.h"
+#include "anneal/stream.h"
 #include "train/null_run_calls.h"
 
 static an_groups *groups;
@@ -28,7 +29,7 @@ static void make_trainers(void) {
     OK(ctx, an_optimizer_create(&optimizer, params, groups, NULL));
     OK(ctx, an_schedule_create(&schedule, ctx, &schedule_options));
     OK(ctx, an_stepper_create(&stepper, program, optimizer, schedule, NULL));
-    OK(ctx, an_trainer_open_config(&trainer, ctx, config));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, NULL));
     OK(ctx, an_folder_create(&folder, trainer, config, NULL));
     OK(ctx, an_trainer_step(trainer, NULL));
     OK(ctx, an_trainer_save(trainer, 7));
@@ -53,12 +54,12 @@ static void make_all(void) {
 
 static void destroy_all(void) {
     an_generator_destroy(&generator);
-    an_trainer_close(&writer);
-    an_trainer_close(&stream);
+    an_trainer_destroy(&writer);
+    an_trainer_destroy(&stream);
     an_checkpoint_close(&checkpoint);
     an_predictor_destroy(&predictor);
     an_folder_destroy(&folder);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_stepper_destroy(&stepper);
     an_schedule_destroy(&schedule);
     an_optimizer_destroy(&optimizer);
@@ -98,7 +99,7 @@ static void call_parts(void) {
     REFUSED(an_graph_add_dpo, N(model), 0.1);
     NOTHING(an_groups_destroy, O(&groups));
     VALUE(an_groups_count, 0, N(groups));
-    STATUS(an_group_info_get, N(groups), 0, N(&info));
+    STATUS(an_groups_get, N(groups), 0, N(&info));
     STATUS(an_groups_find, N(groups), N("fc1.weight"), N(&index));
     VALUE(an_optimizer_moments, 2, O(&optimizer_options));
     STATUS(an_optimizer_moments_in, N(ctx), O(&optimizer_options), N(&index));
@@ -152,12 +153,12 @@ static void try_details(void) {
     int64_t count;
     VALUE(an_trainer_class_count, 0, N(trainer));
     VALUE(an_trainer_label_count, 0, N(trainer));
-    REFUSED(an_label_metrics_get, N(trainer), 0, N(&label));
+    REFUSED(an_trainer_label_metrics, N(trainer), 0, N(&label));
     VALUE(an_trainer_output_count, 0, N(trainer));
-    REFUSED(an_class_metrics_get, N(trainer), 0, N(&metrics));
+    REFUSED(an_trainer_class_metrics, N(trainer), 0, N(&metrics));
     REFUSED(an_trainer_confusion, N(trainer), 0, 0, N(&count));
     REFUSED(an_trainer_roc, N(trainer), 2, N(points), N(&count));
-    REFUSED(an_output_metrics_get, N(trainer), 0, N(&output));
+    REFUSED(an_trainer_output_metrics, N(trainer), 0, N(&output));
 }
 
 static void call_trainers(void) {
@@ -183,13 +184,11 @@ static void call_trainers(void) {
     char hash[AN_HASH_TEXT];
     REFUSED(an_trainer_create, N(&fresh), N(model), O(table), O(table), N(&options));
     NOTHING(an_trainer_destroy, O(&trainer));
-    NOTHING(an_trainer_close, O(&trainer));
-    REFUSED(an_trainer_open, N(&fresh), N(ctx), N("run.yaml"));
-    REFUSED(an_trainer_open_config, N(&fresh), N(ctx), N(config));
-    STATUS(an_trainer_open_with, N(&fresh), N(ctx), N(config), N(&opening));
+    REFUSED(an_trainer_open, N(&fresh), N(ctx), N("run.yaml"), O(&opening));
+    STATUS(an_trainer_open_config, N(&fresh), N(ctx), N(config), O(&opening));
     STATUS(an_trainer_info_get, N(trainer), N(&info));
-    STATUS(an_strategy_get, N(trainer), AN_SHARD_NONE, N(&strategy));
-    STATUS(an_strategy_memory_get, N(trainer), AN_SHARD_NONE, N(&needed));
+    STATUS(an_trainer_strategy, N(trainer), AN_SHARD_NONE, N(&strategy));
+    STATUS(an_trainer_strategy_memory, N(trainer), AN_SHARD_NONE, N(&needed));
     STATUS(an_trainer_step, N(trainer), O(&metrics));
     STATUS(an_trainer_step_on, N(stream), 1, N(&one), N(&sum), O(&metrics));
     STATUS(an_trainer_step_on_f32, N(stream), 1, N(numbers), N(numbers), O(&metrics));
@@ -197,9 +196,9 @@ static void call_trainers(void) {
     VALUE(an_trainer_steps, 0, N(trainer));
     VALUE(an_trainer_next_step, 0, N(trainer));
     STATUS(an_trainer_evaluate, N(trainer), N(&evaluation));
-    REFUSED(an_evaluation_get, N(trainer), N(&evaluation));
-    REFUSED(an_step_metrics_get, N(trainer), N(&metrics));
-    REFUSED(an_save_report_get, N(trainer), N(&report));
+    REFUSED(an_trainer_evaluation, N(trainer), N(&evaluation));
+    REFUSED(an_trainer_step_metrics, N(trainer), N(&metrics));
+    REFUSED(an_trainer_save_report, N(trainer), N(&report));
     VALUE(an_trainer_metric, NULL, N(trainer), 0);
     VALUE(an_trainer_norm_count, 0, N(trainer));
     REFUSED(an_trainer_norm, N(trainer), 0, N(&name), N(&norm));
@@ -224,7 +223,7 @@ static an_status make_no_schedule(void *user, int64_t steps, an_schedule **made,
 
 /* What an_trainer_open is made of. */
 static void call_opening(void) {
-    const an_init_options init = {.size = sizeof init, .path = "nowhere"};
+    const an_load_options init = {.size = sizeof init, .path = "nowhere"};
     const an_run_options run = {DEFAULTS(an_run_options)};
     const an_save_options saving = {.size = sizeof saving};
     const an_log_options logging = {.size = sizeof logging};
@@ -243,7 +242,7 @@ static void call_opening(void) {
     OK(ctx, an_resume_create(&resume, ctx, config, path, &opening));
     REFUSED(an_graph_check_data, N(model), N(table));
     STATUS(an_dataset_create_stream, N(&dataset), N(model), 0);
-    REFUSED(an_trainer_init, N(stream), N(&init));
+    REFUSED(an_trainer_load_weights, N(stream), N(&init));
     REFUSED(an_trainer_normalize, N(trainer), N(&normalize));
     STATUS(an_trainer_set_metrics, N(trainer), 1, N(names));
     STATUS(an_trainer_check_metric, N(trainer), N("val_loss"));
@@ -279,7 +278,7 @@ static void call_runs(void) {
     an_evaluation_init(&evaluation, sizeof evaluation);
     bool logged;
     assert_int_equal(system("rm -rf other"), 0);
-    STATUS(an_run_options_get, N(trainer), N(&options));
+    STATUS(an_trainer_run_options, N(trainer), N(&options));
     REFUSED(an_trainer_run, N(trainer), O(&options), O(&outcome));
     NOTHING(an_trainer_request_stop, N(trainer));
     STATUS(an_folder_look, N(ctx), N("run"), N(&state));
@@ -311,12 +310,11 @@ static void call_predictors(void) {
     VALUE(an_predictor_input_elements, 0, N(predictor));
     VALUE(an_predictor_output_elements, 0, N(predictor));
     VALUE(an_predictor_dtype, AN_DTYPE_NONE, N(predictor));
-    STATUS(an_range_info_get, N(predictor), N(&ranges));
+    STATUS(an_predictor_range, N(predictor), N(&ranges));
     STATUS(an_predictor_run_f32, N(predictor), 1, N(numbers), N(numbers));
     REFUSED(an_predictor_run_f64, N(predictor), 1, N(doubles), N(predicted));
     REFUSED(an_predictor_run_tokens, N(predictor), 1, N(tokens), N(numbers));
     REFUSED(an_predictor_run_sentences, N(predictor), 1, N(tokens), N(tokens), N(tokens), N(numbers));
-    VALUE(an_predictor_error, an_last_error(NULL), N(predictor));
 }
 
 /* ---- generate.h ---- */
@@ -343,13 +341,11 @@ static void call_generators(void) {
     STATUS(an_generator_add, N(generator), N(tokens), 2, O(&sampling));
     STATUS(an_generator_step, N(generator), N(&token), N(&count));
     REFUSED(an_generator_stop, N(generator), 0);
-    VALUE(an_generator_error, an_last_error(NULL), N(generator));
 }
 
 /* ---- checkpoint.h ---- */
 
 static void call_checkpoints(void) {
-    an_trainer *opened = NULL;
     an_checkpoint *fresh = NULL;
     char key[AN_KEY_TEXT], value[AN_KEY_TEXT];
     an_checkpoint_info info;
@@ -359,7 +355,6 @@ static void call_checkpoints(void) {
     char *text = NULL;
     STATUS(an_trainer_save, N(trainer), 8);
     REFUSED(an_trainer_save_over, N(trainer), 7);
-    REFUSED(an_trainer_open_at, N(&opened), N(ctx), N("run.yaml"), 7);
     VALUE(an_trainer_user_step, 0, N(trainer));
     STATUS(an_trainer_set_folder, N(stream), O("elsewhere"));
     REFUSED(an_trainer_load, N(stream), N("run"));
@@ -376,16 +371,9 @@ static void call_checkpoints(void) {
     STATUS(an_checkpoint_read, N(checkpoint), 0, 0, 1, N(numbers));
     STATUS(an_checkpoint_text, N(checkpoint), N("config.yaml"), N(&text));
     STATUS(an_checkpoint_verify, N(ctx), N("run"));
-    STATUS(an_checkpoint_choose_weights, N(checkpoint), AN_MODEL_WEIGHTS_RAW);
-    STATUS(an_checkpoint_export, N(checkpoint), N("exported.safetensors"));
-    STATUS(an_checkpoint_export_torch, N(checkpoint), N("."));
-    STATUS(an_checkpoint_export_onnx, N(checkpoint), N("model.onnx"));
-    REFUSED(an_checkpoint_export_adapter, N(checkpoint), N("."));
-    REFUSED(an_checkpoint_export_merged, N(checkpoint), N("merged.safetensors"));
     an_export_options export;
     an_export_options_init(&export, sizeof export);
-    REFUSED(an_checkpoint_export_huggingface, N(checkpoint), N("hf"), &export);
-    REFUSED(an_checkpoint_export_gguf, N(checkpoint), N("model.gguf"), &export);
+    STATUS(an_checkpoint_export, N(checkpoint), N("exported.safetensors"), O(&export));
 }
 
 /* Public functions without a row. */

@@ -200,7 +200,7 @@ static an_trainer *open_config(an_config *config, an_open_purpose purpose) {
     an_open_options options;
     an_open_options_init(&options, sizeof options);
     options.purpose = purpose;
-    OK(ctx, an_trainer_open_with(&trainer, ctx, config, &options));
+    OK(ctx, an_trainer_open_config(&trainer, ctx, config, &options));
     return trainer;
 }
 
@@ -231,7 +231,7 @@ static void check_config(const char *text) {
     assert_int_equal(counted.held - empty, memory.peak - memory.checkpoint);
     OK(ctx, an_trainer_step(trainer, NULL));
     assert_int_equal(counted.held - empty, memory.peak - memory.checkpoint);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     assert_int_equal(counted.held, empty);
 }
 

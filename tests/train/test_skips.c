@@ -66,7 +66,7 @@ static void test_f16_that_never_recovers_fails(void **state) {
     assert_non_null(strstr(an_last_error(ctx), "17 steps in a row were skipped"));
     assert_int_equal(an_trainer_run(trainer, NULL, &outcome), AN_ERR_NONFINITE);
     assert_int_equal(outcome.steps, 16);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_max_skips(void **state) {
@@ -85,14 +85,14 @@ static void test_max_skips(void **state) {
         write_huge("huge.csv", 1, cases[i].bad);
         an_trainer *trainer = open_run(cases[i].config);
         assert_int_equal(steps_until_error(trainer, "steps in a row were skipped"), cases[i].steps);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     write_huge("huge.csv", 1, "1e38");
     an_trainer *trainer =
         open_run(CONFIG("endless", "120") "train: {precision: f32, on_nonfinite: skip, max_skips: off}\n");
     train(trainer);
     assert_int_equal(an_trainer_next_step(trainer), 120);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_skips_in_a_row_are_counted_across_launches(void **state) {
@@ -107,11 +107,11 @@ static void test_skips_in_a_row_are_counted_across_launches(void **state) {
         assert_int_equal(an_trainer_next_step(trainer), 2 * launch);
         for (int i = 0; i < 2; i++) OK(ctx, an_trainer_step(trainer, &metrics));
         OK(ctx, an_trainer_save(trainer, an_trainer_next_step(trainer)));
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     an_trainer *trainer = open_run(config);
     assert_int_equal(steps_until_error(trainer, "7 steps in a row were skipped"), 6);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* One bad sample in an epoch of 12 steps: at most two steps in a row are skipped, and the run comes to its end. */
@@ -124,7 +124,7 @@ static void test_a_good_step_begins_the_count_anew(void **state) {
     an_trainer *trainer = open_run(CONFIG("now", "96") "train: {precision: f16, max_skips: 3}\n");
     for (int i = 0; i < 96; i++) OK(ctx, an_trainer_step(trainer, &metrics));
     assert_int_equal(metrics.skips, 8);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 int main(void) {

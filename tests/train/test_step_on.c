@@ -61,7 +61,7 @@ static by_parts make_parts(int64_t micro, int64_t leaves) {
     plan.programs = AN_PROGRAM_TRAINING;
     OK(ctx, an_plan_create(&b.plan, ctx, b.graph, &plan));
     OK(ctx, an_params_create(&b.params, ctx, b.graph, &params));
-    OK(ctx, an_params_init(b.params, 0));
+    OK(ctx, an_params_reset(b.params, 0));
     OK(ctx, an_program_create(&b.program, b.plan, b.params));
     OK(ctx, an_optimizer_create(&b.optimizer, b.params, b.groups, NULL));
     step.rate = 1e-2;
@@ -108,7 +108,7 @@ static void expect_same_weights(an_params *a, an_params *b) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
         float first[64], second[64];
-        if (an_param_info_get(a, i, &info) != AN_OK) break;
+        if (an_params_info(a, i, &info) != AN_OK) break;
         an_array array = array_of(first, AN_DTYPE_F32, info.ndims, info.dims);
         OK(ctx, an_params_get(a, info.name, AN_PART_WEIGHT, &array));
         array.data = second;
@@ -149,7 +149,7 @@ static void test_steps_are_those_of_their_parts(void **state) {
             assert_int_equal(metrics.step, s + 1);
         }
         expect_same_weights(an_trainer_params(trainer), b.params);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
         destroy_parts(&b);
     }
 }
@@ -180,7 +180,7 @@ static void test_arrays_of_any_kind(void **state) {
             if (i == 2) OK(ctx, an_trainer_step_on(trainer, MOST, &a, &b, NULL));
         }
         hash_of(trainer, hashes[i]);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
     assert_string_equal(hashes[0], hashes[1]);
     assert_string_equal(hashes[0], hashes[2]);
@@ -193,9 +193,9 @@ static void test_wide_streams_make_wide_models(void **state) {
     an_param_info info;
     an_param_info_init(&info, sizeof info);
     OK(ctx, an_trainer_step_on_f64(trainer, MOST, &wide_x[0][0], &wide_y[0][0], NULL));
-    OK(ctx, an_param_info_get(an_trainer_params(trainer), 0, &info));
+    OK(ctx, an_params_info(an_trainer_params(trainer), 0, &info));
     assert_int_equal(info.dtype, AN_DTYPE_F64);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 static void test_classes_are_held_against_their_number(void **state) {
@@ -221,7 +221,7 @@ static void test_classes_are_held_against_their_number(void **state) {
           "'targets' of the model is i32");
     hash_of(trainer, after);
     assert_string_equal(before, after);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* ---- the run ---- */
@@ -250,7 +250,7 @@ static void test_mistakes_change_nothing(void **state) {
     OK(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL));
     FAILS(ctx, an_trainer_step_on(trainer, 4, &in, &out, NULL), AN_ERR_STATE,
           "the run has already taken all of its 2 steps");
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* A step of one's own takes the place of the data's: what follows is what would have followed. */
@@ -276,8 +276,8 @@ static void test_steps_among_those_of_the_data(void **state) {
         OK(ctx, an_trainer_step(trainer, &metrics));
         assert_true(metrics.loss == expected.loss); /* the rate is 0 */
     }
-    an_trainer_close(&trainer);
-    an_trainer_close(&other);
+    an_trainer_destroy(&trainer);
+    an_trainer_destroy(&other);
 }
 
 static void test_streams_need_what_data_would_say(void **state) {
@@ -294,13 +294,13 @@ static void test_streams_need_what_data_would_say(void **state) {
     refused(MODEL REST "schedule: {per: epoch}\n", AN_ERR_ARGUMENT, "a stream has no epochs");
     an_trainer *trainer = open_run(MODEL REST "run: {samples: 320}\nschedule: {type: cosine, warmup: 10%}\n");
     assert_int_equal(an_trainer_steps(trainer), 10);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     trainer = open_run("model: {type: gpt2, layers: 1, heads: 1, width: 8, context: 4, vocabulary: 11}\n" REST);
     int32_t tokens[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 10}};
     const an_array in = array_of(tokens, AN_DTYPE_I32, 2, (int64_t[]){2, 4});
     OK(ctx, an_trainer_step_on(trainer, 2, &in, &in, NULL));
     assert_true(an_trainer_steps(trainer) == INT64_MAX);
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
 }
 
 /* Every failure of memory on the way leaves a trainer that works. */
@@ -324,7 +324,7 @@ static void test_memory_may_fail(void **state) {
         }
         hash_of(trainer, fail ? hash : expected);
         if (fail) assert_string_equal(hash, expected);
-        an_trainer_close(&trainer);
+        an_trainer_destroy(&trainer);
     }
 }
 

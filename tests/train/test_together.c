@@ -149,7 +149,7 @@ static void test_a_micro_batch_does_not_matter(void **state) {
 
 /* Kernels that know nothing of leaves are run once for each of them, and their sums are added: the same bits again. */
 static void test_kernels_without_leaves(void **state) {
-    static const an_op *const ops[] = {&an_op_product, &an_op_reduce_sum, &an_op_cross_entropy,
+    static const an_op *const ops[] = {&an_op_matmul, &an_op_reduce_sum, &an_op_cross_entropy,
                                        &an_op_layer_norm_diff_weights, &an_op_rms_norm_diff_weights};
     const model *m = &models[0];
     outcome usual[2], own[2];

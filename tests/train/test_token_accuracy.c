@@ -32,7 +32,7 @@ static an_graph *make_graph(const setting *s) {
                    y = an_input(g, "targets", AN_DTYPE_I32, AN_DIMS(batch, TOKENS)),
                    table = an_param(g, "table", dtype, how, s->constant ? s->table : 1, AN_DIMS(WORDS, WIDTH)),
                    head = an_param(g, "head", dtype, how, s->constant ? s->head : 1, AN_DIMS(WORDS, WIDTH)),
-                   logits = an_product(g, an_embedding(g, x, table), head, false, true);
+                   logits = an_matmul(g, an_embedding(g, x, table), head, false, true);
     if (s->stored) an_graph_set_output(g, logits, "logits");
     an_graph_set_loss(g, an_cross_entropy(g, logits, y, NULL), y);
     OK(ctx, an_graph_verify(g));

@@ -154,7 +154,7 @@ static void test_default_weight_decay(void **state) {
             o.optimizer = &optimizer;
             o.groups = given ? &groups : NULL;
             run_create(&r, &o, 0);
-            OK(ctx, an_group_info_get(an_trainer_groups(r.trainer), 0, &group));
+            OK(ctx, an_groups_get(an_trainer_groups(r.trainer), 0, &group));
             assert_true(group.weight_decay == expected[type]);
             OK(ctx, an_trainer_info_get(r.trainer, &info));
             assert_true(info.rate == o.rate);

@@ -23,7 +23,7 @@ static an_status watch_after(void *user, an_trainer *trainer) {
     watcher *w = user;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    OK(ctx, an_step_metrics_get(trainer, &metrics));
+    OK(ctx, an_trainer_step_metrics(trainer, &metrics));
     assert_int_equal(metrics.step, ++w->after);
     if (metrics.step == w->stop_at) an_trainer_request_stop(w->trainer);
     return w->answer;
@@ -33,7 +33,7 @@ static an_status watch_evaluation(void *user, an_trainer *trainer, int64_t step,
     watcher *w = user;
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
-    OK(ctx, an_evaluation_get(trainer, &evaluation));
+    OK(ctx, an_trainer_evaluation(trainer, &evaluation));
     assert_int_equal(step, w->after);
     assert_int_equal(evaluation.samples, EVALUATION);
     w->evaluated[w->evaluations++] = step;
@@ -73,7 +73,7 @@ static void test_run_calls_back_in_order(void **state) {
     assert_int_equal(outcome.best_step, w.bests[w.best_count - 1]);
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    OK(ctx, an_step_metrics_get(r.trainer, &metrics));
+    OK(ctx, an_trainer_step_metrics(r.trainer, &metrics));
     assert_int_equal(metrics.step, 21);
     run_destroy(&r);
 }
@@ -202,7 +202,7 @@ static void test_nan_is_never_best(void **state) {
     OK(ctx, an_trainer_run(r.trainer, &o, &outcome));
     an_evaluation last;
     an_evaluation_init(&last, sizeof last);
-    OK(ctx, an_evaluation_get(r.trainer, &last));
+    OK(ctx, an_trainer_evaluation(r.trainer, &last));
     assert_true(isnan(last.loss));
     assert_int_equal(w.evaluations, 3);
     assert_int_equal(w.best_count, 0);
@@ -214,8 +214,8 @@ static void test_nan_is_never_best(void **state) {
 /* Against the classes that prediction gives the largest number to, while some are still wrong. */
 static void test_accuracy_counts_the_largest(void **state) {
     const an_trainer_options options = usual_options();
-    an_predictor_options most;
-    an_predictor_options_init(&most, sizeof most);
+    an_predictor_options maximum;
+    an_predictor_options_init(&maximum, sizeof maximum);
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
     an_predictor *predictor = NULL;
@@ -224,8 +224,8 @@ static void test_accuracy_counts_the_largest(void **state) {
     run r;
     (void)state;
     run_create(&r, &options, 0);
-    most.most = EVALUATION;
-    OK(ctx, an_predictor_create(&predictor, r.trainer, &most));
+    maximum.maximum = EVALUATION;
+    OK(ctx, an_predictor_create(&predictor, r.trainer, &maximum));
     OK(ctx, an_predictor_run_f32(predictor, EVALUATION, inputs[TRAINING], y[0]));
     for (int i = 0; i < EVALUATION; i++) {
         int best = 0;

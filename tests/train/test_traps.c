@@ -42,7 +42,7 @@ static choices descent(void) {
 
 static void training_create(training *t, an_graph *graph, choices c) {
     const char *symbol = "batch";
-    const int64_t most = SAMPLES;
+    const int64_t maximum = SAMPLES;
     const an_group_options groups = {DEFAULTS(an_group_options),
                                      .weight_decay = c.optimizer.type == AN_OPTIMIZER_SGD ? 0 : AN_AUTO};
     const an_params_options store = {DEFAULTS(an_params_options), .moments = an_optimizer_moments(&c.optimizer)};
@@ -51,14 +51,14 @@ static void training_create(training *t, an_graph *graph, choices c) {
     *t = (training){.graph = graph};
     plan.symbol_count = 1;
     plan.symbols = &symbol;
-    plan.maxima = &most;
+    plan.maxima = &maximum;
     plan.programs = AN_PROGRAM_TRAINING;
     plan.precision = c.precision;
     OK(ctx, an_groups_create(&t->groups, graph, &groups));
     OK(ctx, an_graph_verify(graph));
     OK(ctx, an_plan_create(&t->plan, ctx, graph, &plan));
     OK(ctx, an_params_create(&t->params, ctx, graph, &store));
-    OK(ctx, an_params_init(t->params, 7));
+    OK(ctx, an_params_reset(t->params, 7));
     OK(ctx, an_program_create(&t->program, t->plan, t->params));
     OK(ctx, an_optimizer_create(&t->optimizer, t->params, t->groups, &c.optimizer));
     if (c.schedule.steps) OK(ctx, an_schedule_create(&t->schedule, ctx, &c.schedule));
@@ -151,7 +151,7 @@ static part read_part(const training *t, an_param_part which) {
     for (int64_t i = 0; i < an_params_count(t->params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(t->params, i, &info));
+        OK(ctx, an_params_info(t->params, i, &info));
         assert_true(p.count + info.elements <= MOST);
         an_array array = array_of(p.numbers + p.count, AN_DTYPE_F32, info.ndims, info.dims);
         OK(ctx, an_params_get(t->params, info.name, which, &array));

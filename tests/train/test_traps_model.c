@@ -56,7 +56,7 @@ static void test_names_are_the_models(void **state) {
             an_param_info info;
             an_param_info_init(&info, sizeof info);
             int group = -1;
-            OK(ctx, an_param_info_get(params, (int64_t)i, &info));
+            OK(ctx, an_params_info(params, (int64_t)i, &info));
             assert_string_equal(info.name, model->parameters[i].name);
             OK(ctx, an_groups_find(an_trainer_groups(trainer), model->parameters[i].name, &group));
         }

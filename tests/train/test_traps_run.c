@@ -216,7 +216,7 @@ static int64_t read_weights(const run *r, float *numbers) {
     for (int64_t i = 0; i < an_params_count(params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        OK(ctx, an_param_info_get(params, i, &info));
+        OK(ctx, an_params_info(params, i, &info));
         assert_true(count + info.elements <= MOST);
         an_array array = array_of(numbers + count, AN_DTYPE_F32, info.ndims, info.dims);
         OK(ctx, an_params_get(params, info.name, AN_PART_WEIGHT, &array));
@@ -376,13 +376,13 @@ typedef struct {
 } expected;
 
 static expected expect(const run *r, int64_t batch) {
-    an_predictor_options most;
-    an_predictor_options_init(&most, sizeof most);
+    an_predictor_options maximum;
+    an_predictor_options_init(&maximum, sizeof maximum);
     an_predictor *predictor = NULL;
     expected e = {0};
     int64_t batches = 0;
-    most.most = 1;
-    OK(ctx, an_predictor_create(&predictor, r->trainer, &most));
+    maximum.maximum = 1;
+    OK(ctx, an_predictor_create(&predictor, r->trainer, &maximum));
     for (int64_t begin = 0; begin < EVALUATION; begin += batch, batches++) {
         double loss = 0, targets = 0;
         for (int64_t i = begin; i < EVALUATION && i < begin + batch; i++) {
@@ -437,7 +437,7 @@ static an_status note_evaluation(void *user, an_trainer *trainer, int64_t step, 
     seen *s = user;
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
-    OK(ctx, an_evaluation_get(trainer, &evaluation));
+    OK(ctx, an_trainer_evaluation(trainer, &evaluation));
     (void)step;
     if (best) s->best_at = s->count;
     s->accuracies[s->count++] = evaluation.accuracy;

@@ -42,11 +42,11 @@ int main(int count, char **arguments) {
     an_trainer *trainer = NULL;
     an_step_metrics m;
     an_step_metrics_init(&m, sizeof m);
-    int ok = count == 2 && an_context_create(&ctx, NULL) == AN_OK && an_trainer_open(&trainer, ctx, arguments[1]) == AN_OK;
+    int ok = count == 2 && an_context_create(&ctx, NULL) == AN_OK && an_trainer_open(&trainer, ctx, arguments[1], NULL) == AN_OK;
     while (ok && an_trainer_next_step(trainer) < an_trainer_steps(trainer)) ok = an_trainer_step(trainer, &m) == AN_OK;
     if (ok) printf("step %lld  loss %.4f\n", (long long)m.step, m.loss);
     if (!ok) fprintf(stderr, "%s\n", an_last_error(ctx));
-    an_trainer_close(&trainer);
+    an_trainer_destroy(&trainer);
     an_context_destroy(&ctx);
     return !ok;
 }

@@ -174,7 +174,7 @@ an_status an_folders_make(const char *path, an_note note) {
     return AN_OK;
 }
 
-an_status an_file_read(an_context *ctx, const char *path, size_t most, char **text, size_t *bytes) {
+an_status an_file_read(an_context *ctx, const char *path, size_t maximum, char **text, size_t *bytes) {
     an_status status;
     struct stat found;
     void *memory = NULL;
@@ -183,8 +183,8 @@ an_status an_file_read(an_context *ctx, const char *path, size_t most, char **te
     const an_note note = {message, sizeof message};
     int file;
     AN_TRY(an_note_raise(ctx, an_file_open(&file, path, O_RDONLY, note), note));
-    AN_CHECK(ctx, fstat(file, &found) == 0 && found.st_size >= 0 && (size_t)found.st_size <= most, AN_ERR_FILE,
-             "%s: has %lld bytes, but at most %zu can be read", path, (long long)found.st_size, most);
+    AN_CHECK(ctx, fstat(file, &found) == 0 && found.st_size >= 0 && (size_t)found.st_size <= maximum, AN_ERR_FILE,
+             "%s: has %lld bytes, but at most %zu can be read", path, (long long)found.st_size, maximum);
     length = (size_t)found.st_size;
     AN_TRY(an_alloc_raw(ctx, &memory, length + 1));
     while (done < length) {

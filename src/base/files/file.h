@@ -53,6 +53,6 @@ an_status an_folders_make(const char *path, an_note note);
 
 /* Reads a regular file of at most `most` bytes, which the caller releases (*bytes + 1: a NUL follows them). A file that
  * changes its length meanwhile is an error. */
-an_status an_file_read(an_context *ctx, const char *path, size_t most, char **text, size_t *bytes);
+an_status an_file_read(an_context *ctx, const char *path, size_t maximum, char **text, size_t *bytes);
 
 #endif

@@ -135,9 +135,9 @@ void an_reader_stream_close(an_reader_stream *s) {
 }
 
 int64_t an_reader_stream_most(const an_reader_stream *s) {
-    int64_t most;
+    int64_t maximum;
     if (!s->compressed) return s->file.size;
-    return an_multiply_i64(s->file.size, GZIP_MOST_RATIO, &most) ? most : INT64_MAX;
+    return an_multiply_i64(s->file.size, GZIP_MOST_RATIO, &maximum) ? maximum : INT64_MAX;
 }
 
 static an_status fill(an_reader_stream *s, an_note note) {

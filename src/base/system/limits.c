@@ -193,20 +193,20 @@ static offer find_least(const an_limits *l, int64_t held) {
         {l->address_space < 0 ? -1 : l->address_space + held, 0, "ulimit -v leaves"},
         {l->data < 0 ? -1 : l->data + held, 0, "ulimit -d leaves"},
     };
-    offer least = {-1, 0, ""};
+    offer minimum = {-1, 0, ""};
     for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
         const offer *o = &offers[i];
-        if (o->bytes >= 0 && (least.bytes < 0 || o->bytes - o->others < least.bytes - least.others)) least = *o;
+        if (o->bytes >= 0 && (minimum.bytes < 0 || o->bytes - o->others < minimum.bytes - minimum.others)) minimum = *o;
     }
-    return least;
+    return minimum;
 }
 
 an_limits_fit an_limits_compare(const an_limits *limits, int64_t planned, int64_t held, char text[AN_LIMITS_TEXT]) {
     enum { SPARE = 16 }; /* of a limit: threads and buffers need some too */
     const an_limits *l = limits;
     const offer offered = find_least(l, held);
-    const int64_t least = offered.bytes - offered.others; /* below 0: the others do not fit either */
-    const an_bytes_text need = an_bytes_in_words(planned), most = an_bytes_in_words(offered.bytes);
+    const int64_t minimum = offered.bytes - offered.others; /* below 0: the others do not fit either */
+    const an_bytes_text need = an_bytes_in_words(planned), maximum = an_bytes_in_words(offered.bytes);
     if (offered.bytes < 0) {
         snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and no limit is known", need.text);
         return AN_LIMITS_FITS;
@@ -215,7 +215,7 @@ an_limits_fit an_limits_compare(const an_limits *limits, int64_t planned, int64_
     if (offered.others > 0)
         snprintf(of_others, sizeof of_others, ", of which the other ranks need %s",
                  an_bytes_in_words(offered.others).text);
-    if (l->memory_available && planned > l->memory_available - l->others && planned <= least) {
+    if (l->memory_available && planned > l->memory_available - l->others && planned <= minimum) {
         const char *also = l->others > 0 ? " for all ranks of this host" : "";
         snprintf(text, AN_LIMITS_TEXT,
                  "it needs %s of memory%s, but only %s are available now because other processes use the rest",
@@ -223,8 +223,8 @@ an_limits_fit an_limits_compare(const an_limits *limits, int64_t planned, int64_
         return AN_LIMITS_TIGHT;
     }
     const bool tight =
-        planned > least - offered.bytes / SPARE || (l->group_memory && planned > l->group_memory - l->group_others);
-    snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and %s %s%s%s", need.text, offered.words, most.text,
-             of_others, tight && planned <= least ? ", which leaves little for threads and buffers" : "");
-    return planned > least ? AN_LIMITS_EXCEEDED : tight ? AN_LIMITS_TIGHT : AN_LIMITS_FITS;
+        planned > minimum - offered.bytes / SPARE || (l->group_memory && planned > l->group_memory - l->group_others);
+    snprintf(text, AN_LIMITS_TEXT, "it needs %s of memory, and %s %s%s%s", need.text, offered.words, maximum.text,
+             of_others, tight && planned <= minimum ? ", which leaves little for threads and buffers" : "");
+    return planned > minimum ? AN_LIMITS_EXCEEDED : tight ? AN_LIMITS_TIGHT : AN_LIMITS_FITS;
 }

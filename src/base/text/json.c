@@ -228,15 +228,16 @@ static bool scan_number(an_json *j, numeral *n) {
 }
 
 /* A whole number of at most `most`, or of the other sign `least`. */
-static bool read_whole(an_json *j, uint64_t most, uint64_t least, uint64_t *magnitude, bool *negative) {
+static bool read_whole(an_json *j, uint64_t maximum, uint64_t minimum, uint64_t *magnitude, bool *negative) {
     numeral n;
     uint64_t value = 0;
     if (!scan_number(j, &n)) return false;
     if (!n.whole) return an_json_refuse(j, j->at, "a whole number is expected here, without fraction and exponent");
-    if (n.negative && least == 0) return an_json_refuse(j, j->at, "a number without a sign is expected here");
+    if (n.negative && minimum == 0) return an_json_refuse(j, j->at, "a number without a sign is expected here");
     for (size_t i = n.begin; i < n.end; i++)
         if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(j->text[i] - '0'), &value) || value > (n.negative ? least : most))
+            __builtin_add_overflow(value, (uint64_t)(j->text[i] - '0'), &value) ||
+            value > (n.negative ? minimum : maximum))
             return an_json_refuse(j, j->at, "a number does not fit in 64 bits");
     j->at = n.end;
     *magnitude = value;

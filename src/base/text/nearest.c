@@ -14,7 +14,7 @@ void an_nearest_init(an_nearest *nearest, const char *name, size_t length) {
     *nearest = (an_nearest){.name = name, .length = length, .distance = (edits < MOST_EDITS ? edits : MOST_EDITS) + 1};
 }
 
-static int least(int a, int b) {
+static int minimum(int a, int b) {
     return a < b ? a : b;
 }
 
@@ -22,17 +22,17 @@ static int least(int a, int b) {
  * Only cells within `limit` of the diagonal can stay below it, so a candidate costs length · limit. */
 static int edits_between(const char *a, int m, const char *b, int n, int limit) {
     int rows[3][LONGEST + 2] = {{0}}; /* this row, the one before, the one before that, by i mod 3 */
-    for (int j = 0; j <= n; j++) rows[0][j] = least(j, limit);
+    for (int j = 0; j <= n; j++) rows[0][j] = minimum(j, limit);
     for (int i = 1; i <= m; i++) {
         int *row = rows[i % 3], *above = rows[(i + 2) % 3], *second = rows[(i + 1) % 3];
-        int from = i > limit ? i - limit : 1, to = least(n, i + limit);
-        row[from - 1] = from == 1 ? least(i, limit) : limit;
+        int from = i > limit ? i - limit : 1, to = minimum(n, i + limit);
+        row[from - 1] = from == 1 ? minimum(i, limit) : limit;
         int nearest = row[from - 1];
         for (int j = from; j <= to; j++) {
-            int cost = least(above[j - 1] + (a[i - 1] != b[j - 1]), least(above[j], row[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) cost = least(cost, second[j - 2] + 1);
-            row[j] = least(cost, limit);
-            nearest = least(nearest, cost);
+            int cost = minimum(above[j - 1] + (a[i - 1] != b[j - 1]), minimum(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) cost = minimum(cost, second[j - 2] + 1);
+            row[j] = minimum(cost, limit);
+            nearest = minimum(nearest, cost);
         }
         if (nearest >= limit) return limit; /* rows only grow (a swap adds one too) */
         if (to < n) row[to + 1] = limit;

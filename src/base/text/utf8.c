@@ -40,13 +40,13 @@ bool an_utf8_is_shown(const char *text) {
     return c[1] == 0x80 ? c[2] < 0xa8 || c[2] > 0xae : c[2] < 0xa6 || c[2] > 0xa9; /* U+2028 to 202E, 2066 to 2069 */
 }
 
-const char *an_utf8_show(char *out, size_t most, const char *text) {
+const char *an_utf8_show(char *out, size_t maximum, const char *text) {
     size_t used = 0;
     while (*text) {
         const size_t length = an_utf8_length_in_text(text);
         const bool shown = an_utf8_is_shown(text);
         const size_t bytes = shown ? length : 1;
-        if (used + bytes > most) break;
+        if (used + bytes > maximum) break;
         memcpy(out + used, shown ? text : "?", bytes);
         used += bytes;
         text += length ? length : 1;

@@ -18,6 +18,6 @@ bool an_utf8_is_valid(const char *text);
 bool an_utf8_is_shown(const char *text);
 /* Copies to `out`, which holds most + 1 bytes, as many whole characters as fit; what a terminal would obey becomes "?".
  * Returns what is left of the text. */
-const char *an_utf8_show(char *out, size_t most, const char *text);
+const char *an_utf8_show(char *out, size_t maximum, const char *text);
 
 #endif

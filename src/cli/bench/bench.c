@@ -78,7 +78,7 @@ static int fill_inputs(const cli_call *call, const bench *b) {
         an_input_info_init(&info, sizeof info);
         an_array array = {0};
         int64_t elements = 1;
-        an_status status = an_input_info_get(b->program, i, &info);
+        an_status status = an_program_input(b->program, i, &info);
         if (status != AN_OK) return cli_failure(call, b->report.ctx, status);
         array.dtype = info.dtype;
         array.ndims = info.ndims;
@@ -111,7 +111,7 @@ static an_status make_program(bench *b) {
     store.moments = 0;
     store.gradients = trains;
     an_status status = an_params_create(&b->params, r->ctx, r->graph, &store);
-    if (status == AN_OK) status = an_params_init(b->params, 1);
+    if (status == AN_OK) status = an_params_reset(b->params, 1);
     if (status == AN_OK) status = an_program_create(&b->program, r->plan, b->params);
     for (int i = 0; i < r->symbol_count && status == AN_OK; i++)
         status = an_program_bind(b->program, r->symbols[i], r->maxima[i]);
@@ -126,7 +126,7 @@ static int choose_changed(const cli_call *call, bench *b) {
     an_status status = AN_OK;
     b->changed_info.elements = INT64_MAX;
     for (int64_t i = 0; i < an_params_count(b->params) && status == AN_OK; i++) {
-        status = an_param_info_get(b->params, i, &info);
+        status = an_params_info(b->params, i, &info);
         if (info.elements < b->changed_info.elements) b->changed_info = info;
     }
     const an_param_info *found = &b->changed_info;

@@ -42,7 +42,7 @@ an_status cli_profile_take(cli_profile *profile, const an_program *program, an_f
     for (int64_t i = 0; i < profile->entry_count; i++) {
         an_profile_entry *entry = &profile->entries[i];
         an_profile_entry_init(entry, sizeof *entry);
-        const an_status status = an_profile_entry_get(program, form, i, entry);
+        const an_status status = an_program_profile_entry(program, form, i, entry);
         if (status != AN_OK) return status;
         cli_profile_row *row = row_of(profile, entry);
         row->nodes++;

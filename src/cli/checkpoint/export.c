@@ -35,36 +35,38 @@ static const cli_option options[] = {
 typedef struct {
     const char *name; /* NULL: --to has the place itself */
     const char *place, *ending;
-    an_status (*write)(const an_checkpoint *checkpoint, const char *path);
-    an_status (*merge)(const an_checkpoint *checkpoint, const char *path); /* with --merge; NULL: it has none */
-    an_status (*publish)(const an_checkpoint *checkpoint, const char *path, const an_export_options *options);
-    bool has_blocks;   /* publish writes q8_0 */
+    an_export_format format;
+    bool merges;       /* --merge writes AN_EXPORT_MERGED instead */
+    bool has_types;    /* --type chooses one */
+    bool has_blocks;   /* … also q8_0 */
     const char *files; /* a format for what is there afterwards: %s is the place */
 } format;
 static const format formats[] = {
     {.place = "NAME.safetensors",
      .ending = ".safetensors",
-     .write = an_checkpoint_export,
-     .merge = an_checkpoint_export_merged,
+     .format = AN_EXPORT_SAFETENSORS,
+     .merges = true,
      .files = "%1$s"},
     {.name = "hf",
      .place = "FOLDER",
-     .publish = an_checkpoint_export_huggingface,
+     .format = AN_EXPORT_HUGGINGFACE,
+     .has_types = true,
      .files = "%1$s/config.json and weights beside it"},
     {.name = "gguf",
      .place = "NAME.gguf",
      .ending = ".gguf",
-     .publish = an_checkpoint_export_gguf,
+     .format = AN_EXPORT_GGUF,
+     .has_types = true,
      .has_blocks = true,
      .files = "%1$s"},
     {.name = "torch",
      .place = "FOLDER",
-     .write = an_checkpoint_export_torch,
+     .format = AN_EXPORT_TORCH,
      .files = "%1$s/model.py and %1$s/model.safetensors"},
-    {.name = "onnx", .place = "NAME.onnx", .ending = ".onnx", .write = an_checkpoint_export_onnx, .files = "%1$s"},
+    {.name = "onnx", .place = "NAME.onnx", .ending = ".onnx", .format = AN_EXPORT_ONNX, .files = "%1$s"},
     {.name = "peft",
      .place = "FOLDER",
-     .write = an_checkpoint_export_adapter,
+     .format = AN_EXPORT_ADAPTER,
      .files = "%1$s/adapter_config.json and %1$s/adapter_model.safetensors"},
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
@@ -89,17 +91,17 @@ static const format *format_of_place(const char *place) {
 
 /* ---- language models ---- */
 
-static int choose_type(const cli_call *call, const format *f, an_export_type *type) {
-    static const char *const types[] = {"f32", "f16", "bf16", "q8_0"};
+static int choose_type(const cli_call *call, const format *f, an_dtype *dtype) {
+    static const an_dtype dtypes[] = {AN_DTYPE_F32, AN_DTYPE_F16, AN_DTYPE_BF16, AN_DTYPE_Q8_0};
     const char *word = call->values[TYPE];
-    *type = AN_EXPORT_F32;
+    *dtype = AN_DTYPE_NONE;
     if (!word) return CLI_DONE;
-    if (!f->publish)
+    if (!f->has_types)
         return cli_misuse(call, "--type is for --to hf and --to gguf; other files have the type of the weights");
-    for (int i = 0; i < 4; i++)
-        if (!strcmp(types[i], word)) {
-            *type = (an_export_type)i;
-            if (*type != AN_EXPORT_Q8_0 || f->has_blocks) return CLI_DONE;
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (!strcmp(an_dtype_name(dtypes[i]), word)) {
+            *dtype = dtypes[i];
+            if (*dtype != AN_DTYPE_Q8_0 || f->has_blocks) return CLI_DONE;
             return cli_misuse(call, "--type q8_0 is for --to gguf: write --type f32, f16 or bf16");
         }
     return cli_misuse(call, "--type takes f32, f16, bf16 or q8_0, not '%s'", word);
@@ -118,18 +120,22 @@ static an_status find_path(an_config *config, const char *key, const char **path
     return AN_OK;
 }
 
-static an_status publish(const cli_checkpoint *c, const format *f, const char *place, an_export_type type) {
+/* The model and the tokenizer that go along. */
+static an_status find_parts(const cli_checkpoint *c, an_config *config, char beside[CLI_PATH], an_export_options *o) {
+    an_status status = config ? find_path(config, AN_SETTING(data.train.tokenizer), &o->tokenizer) : AN_OK;
+    if (status == AN_OK && config) status = find_path(config, AN_SETTING(model.from), &o->from);
+    if (!o->tokenizer && !o->from && cli_checkpoint_tokenizer(c, config, beside)) o->tokenizer = beside;
+    return status;
+}
+
+static an_status write_export(const cli_checkpoint *c, const format *f, const char *place, an_export_options *o) {
     an_config *config = NULL;
-    an_export_options o;
-    an_export_options_init(&o, sizeof o);
     char beside[CLI_PATH];
-    o.type = type;
-    an_status status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
-    if (status == AN_OK && config) status = find_path(config, AN_SETTING(data.train.tokenizer), &o.tokenizer);
-    if (status == AN_OK && config) status = find_path(config, AN_SETTING(model.from), &o.from);
-    if (!o.tokenizer && !o.from && cli_checkpoint_tokenizer(c, config, beside)) o.tokenizer = beside;
-    if (status == AN_OK) status = f->publish(c->checkpoint, place, &o);
-    if (status == AN_OK && c->info.is_run && !o.tokenizer && !o.from)
+    an_status status = AN_OK;
+    if (f->has_types) status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
+    if (status == AN_OK && f->has_types) status = find_parts(c, config, beside, o);
+    if (status == AN_OK) status = an_checkpoint_export(c->checkpoint, place, o);
+    if (status == AN_OK && f->has_types && c->info.is_run && !o->tokenizer && !o->from)
         cli_tell(
             "warning: %s has no tokenizer, because none is known for this run, so programs that read it cannot take "
             "text",
@@ -157,7 +163,7 @@ static int choose(const cli_call *call, const format **chosen, const char **plac
         return cli_misuse(
             call, "--to takes a file name that ends in .safetensors, 'hf', 'gguf', 'torch', 'onnx' or 'peft', not '%s'",
             to);
-    if (!f->merge && call->values[MERGE])
+    if (!f->merges && call->values[MERGE])
         return cli_misuse(call, "--merge writes a file: write --to model.safetensors --merge");
     if (!f->name && to && *place)
         return cli_misuse(call, "unexpected argument '%s': the file's name is the one behind --to", *place);
@@ -170,19 +176,16 @@ static int choose(const cli_call *call, const format **chosen, const char **plac
 static int run(const cli_call *call) {
     const char *place = NULL;
     const format *f = NULL;
-    an_model_weights weights;
-    an_export_type type;
+    an_export_options o;
+    an_export_options_init(&o, sizeof o);
     cli_checkpoint c;
     if (choose(call, &f, &place) != CLI_DONE || !f) return CLI_MISUSED;
-    if (choose_type(call, f, &type) != CLI_DONE) return CLI_MISUSED;
-    if (cli_weights_choose(call, call->values[WEIGHTS], &weights) != CLI_DONE) return CLI_MISUSED;
+    o.format = call->values[MERGE] ? AN_EXPORT_MERGED : f->format;
+    if (choose_type(call, f, &o.dtype) != CLI_DONE) return CLI_MISUSED;
+    if (cli_weights_choose(call, call->values[WEIGHTS], &o.weights) != CLI_DONE) return CLI_MISUSED;
     int code = cli_checkpoint_open_model(call, call->argument, call->values[CHECKPOINT], &c);
     if (code == CLI_DONE) {
-        an_status status = an_checkpoint_choose_weights(c.checkpoint, weights);
-        if (status == AN_OK && f->publish)
-            status = publish(&c, f, place, type);
-        else if (status == AN_OK)
-            status = call->values[MERGE] ? f->merge(c.checkpoint, place) : f->write(c.checkpoint, place);
+        const an_status status = write_export(&c, f, place, &o);
         if (status != AN_OK) {
             code = cli_refuse(call, c.ctx, NULL, status);
         } else {

@@ -24,12 +24,12 @@ static const cli_option options[] = {
 /* Of the finite elements, but for the two counts. */
 typedef struct {
     int64_t finite, zeros, nonfinite;
-    double least, most, mean, squares; /* squares: of the distances from the mean, in all */
+    double minimum, maximum, mean, squares; /* squares: of the distances from the mean, in all */
 } statistics;
 
 /* Means of pieces are put together so that no large sums are subtracted from each other. */
 static void add_piece(statistics *s, const double *numbers, int64_t count) {
-    statistics p = {.least = INFINITY, .most = -INFINITY};
+    statistics p = {.minimum = INFINITY, .maximum = -INFINITY};
     for (int64_t i = 0; i < count; i++) {
         const double x = numbers[i];
         if (!isfinite(x)) {
@@ -39,8 +39,8 @@ static void add_piece(statistics *s, const double *numbers, int64_t count) {
         p.finite++;
         p.zeros += x == 0;
         p.mean += x;
-        p.least = x < p.least ? x : p.least;
-        p.most = x > p.most ? x : p.most;
+        p.minimum = x < p.minimum ? x : p.minimum;
+        p.maximum = x > p.maximum ? x : p.maximum;
     }
     if (p.finite == 0) return;
     p.mean /= (double)p.finite;
@@ -49,8 +49,8 @@ static void add_piece(statistics *s, const double *numbers, int64_t count) {
     const double all = (double)(s->finite + p.finite), between = p.mean - s->mean;
     s->squares += p.squares + between * between * (double)s->finite * (double)p.finite / all;
     s->mean += between * (double)p.finite / all;
-    s->least = s->finite && s->least < p.least ? s->least : p.least;
-    s->most = s->finite && s->most > p.most ? s->most : p.most;
+    s->minimum = s->finite && s->minimum < p.minimum ? s->minimum : p.minimum;
+    s->maximum = s->finite && s->maximum > p.maximum ? s->maximum : p.maximum;
     s->finite += p.finite;
     s->zeros += p.zeros;
 }
@@ -326,7 +326,7 @@ static void show_head(int width) {
 static void show_tensor(const an_checkpoint_tensor *t, const statistics *s, int width) {
     printf("%-*s  %-4s  %-20s", width, cli_name_of(t->name).text, t->stored, cli_shape_of(t).text);
     if (s->finite)
-        printf("  %11.4g  %11.4g  %11.4g  %10.4g", s->least, s->most, s->mean, deviation(s));
+        printf("  %11.4g  %11.4g  %11.4g  %10.4g", s->minimum, s->maximum, s->mean, deviation(s));
     else
         printf("  %11s  %11s  %11s  %10s", "-", "-", "-", "-");
     printf("  %9s  %9s\n", cli_count(s->zeros).text, cli_count(s->nonfinite).text);
@@ -347,8 +347,8 @@ static void write_tensor(an_json_writer *j, const an_checkpoint_tensor *t, const
     for (int d = 0; d < t->ndims; d++) an_json_write_integer(j, NULL, t->dims[d]);
     an_json_write_end(j);
     an_json_write_integer(j, "slices", t->slices);
-    an_json_write_rounded(j, "min", s->finite ? s->least : NAN);
-    an_json_write_rounded(j, "max", s->finite ? s->most : NAN);
+    an_json_write_rounded(j, "min", s->finite ? s->minimum : NAN);
+    an_json_write_rounded(j, "max", s->finite ? s->maximum : NAN);
     an_json_write_rounded(j, "mean", s->finite ? s->mean : NAN);
     an_json_write_rounded(j, "std", s->finite ? deviation(s) : NAN);
     an_json_write_integer(j, "zeros", s->zeros);

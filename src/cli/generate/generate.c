@@ -239,9 +239,8 @@ static int add_prompts(work *w, an_generator_info *info) {
         info->free--;
     }
     if (status == AN_OK) return CLI_DONE;
-    return w->prompts.count == 1
-               ? cli_fail(w->call, "%s", an_generator_error(w->generator))
-               : cli_fail(w->call, "prompt %lld: %s", (long long)w->added + 1, an_generator_error(w->generator));
+    return w->prompts.count == 1 ? cli_fail(w->call, "%s", an_last_error(NULL))
+                                 : cli_fail(w->call, "prompt %lld: %s", (long long)w->added + 1, an_last_error(NULL));
 }
 
 static int take_token(work *w, const an_generated *token) {
@@ -289,7 +288,7 @@ static int generate(work *w) {
         code = add_prompts(w, &info);
         if (code != CLI_DONE) break;
         const an_status status = an_generator_step(w->generator, tokens, &count);
-        if (status != AN_OK) code = cli_fail(w->call, "%s", an_generator_error(w->generator));
+        if (status != AN_OK) code = cli_fail(w->call, "%s", an_last_error(NULL));
         for (int64_t i = 0; code == CLI_DONE && i < count; i++) code = take_token(w, &tokens[i]);
         total += count;
         print_ended(w);
@@ -306,9 +305,9 @@ static int generate(work *w) {
 /* ---- the command ---- */
 
 static int64_t longest(const work *w) {
-    int64_t most = 0;
-    for (int64_t i = 0; i < w->prompts.count; i++) most = an_larger(most, w->prompts.sequences[i].count);
-    return most;
+    int64_t maximum = 0;
+    for (int64_t i = 0; i < w->prompts.count; i++) maximum = an_larger(maximum, w->prompts.sequences[i].count);
+    return maximum;
 }
 
 /* Published models have long contexts: of those, the cache has room for what is asked for. */
@@ -319,7 +318,7 @@ static int open_generator(work *w, const cli_checkpoint *from, an_context *ctx) 
     int64_t threads = 0;
     an_generator_options_init(&o, sizeof o);
     w->batch = w->talks ? 1 : an_smaller(w->batch, w->prompts.count);
-    o.most = w->batch;
+    o.maximum = w->batch;
     int code = cli_number(w->call, CONTEXT, 2, &o.context);
     if (code == CLI_DONE) code = cli_choice(w->call, PRECISION, precisions, &precision);
     if (code == CLI_DONE) code = cli_choice(w->call, STORAGE, storages, &storage);

@@ -84,8 +84,7 @@ static int step(talk *t, cli_written *written, an_generation_end *end) {
     an_generated token;
     int64_t count = 0;
     int length;
-    if (an_generator_step(t->generator, &token, &count) != AN_OK)
-        return cli_fail(t->call, "%s", an_generator_error(t->generator));
+    if (an_generator_step(t->generator, &token, &count) != AN_OK) return cli_fail(t->call, "%s", an_last_error(NULL));
     if (count == 0) {
         *end = AN_GENERATION_STOP;
         return CLI_DONE;
@@ -121,7 +120,7 @@ static int answer(talk *t) {
     int code = encode(t, &tokens, &count);
     t->sampling.sequence = t->turn++;
     if (code == CLI_DONE && an_generator_add(t->generator, tokens, count, &t->sampling) != AN_OK)
-        code = cli_fail(t->call, "%s", an_generator_error(t->generator));
+        code = cli_fail(t->call, "%s", an_last_error(NULL));
     free(tokens);
     while (code == CLI_DONE && end == AN_GENERATION_GOES_ON && !ferror(stdout)) code = step(t, &written, &end);
     if (code == CLI_DONE) cli_written_add(&written, "", 0); /* an answer without a token is a text too */
@@ -198,7 +197,7 @@ int cli_talk(const cli_chat *chat, cli_vocabulary *vocabulary, an_generator *gen
               .has_terminal = isatty(STDIN_FILENO)};
     an_generator_info info;
     an_generator_info_init(&info, sizeof info);
-    if (an_generator_info_get(generator, &info) != AN_OK) return cli_fail(t.call, "%s", an_generator_error(generator));
+    if (an_generator_info_get(generator, &info) != AN_OK) return cli_fail(t.call, "%s", an_last_error(NULL));
     t.context = info.context;
     if (t.has_terminal)
         cli_tell("%s, template %s, context of %s tokens.\nCtrl-C ends an answer, Ctrl-D ends the conversation.",

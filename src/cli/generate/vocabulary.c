@@ -77,7 +77,7 @@ static int encode_text(const cli_vocabulary *v, const char *what, const char *te
                        int64_t *count) {
     const int32_t *found = NULL;
     if (an_encoder_run(v->encoder, text, length, NULL, &found, count) != AN_OK)
-        return cli_fail(v->call, "%s: %s", what, an_encoder_error(v->encoder));
+        return cli_fail(v->call, "%s: %s", what, an_last_error(NULL));
     *tokens = malloc(((size_t)*count + 1) * sizeof **tokens);
     if (!*tokens) return cli_fail(v->call, "not enough memory for a prompt of %zu bytes", length);
     memcpy(*tokens, found, (size_t)*count * sizeof **tokens);

@@ -39,11 +39,11 @@ void cli_written_stop(cli_written *w, const char *const *stops, int count) {
 
 /* Bytes at the end of the text that a stop string may begin with. */
 static size_t held_back(const cli_written *w, const char *const *stops, int count) {
-    size_t most = 0;
+    size_t maximum = 0;
     for (int i = 0; i < count; i++)
-        for (size_t size = strlen(stops[i]) - 1; size > most; size--)
-            if (size <= w->length - w->shown && !memcmp(w->text + w->length - size, stops[i], size)) most = size;
-    return most;
+        for (size_t size = strlen(stops[i]) - 1; size > maximum; size--)
+            if (size <= w->length - w->shown && !memcmp(w->text + w->length - size, stops[i], size)) maximum = size;
+    return maximum;
 }
 
 void cli_written_show(cli_written *w, const char *const *stops, int count, bool is_end) {

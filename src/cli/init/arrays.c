@@ -25,9 +25,9 @@ static an_status look_at_inputs(init_found *f, an_dataset *dataset) {
     an_feature_info info;
     an_feature_info_init(&info, sizeof info);
     an_status status = an_features_create(&features, dataset, 0, f->samples < LOOKED_AT ? f->samples : LOOKED_AT, 1);
-    if (status == AN_OK) status = an_feature_info_get(features, 0, &info);
+    if (status == AN_OK) status = an_features_get(features, 0, &info);
     an_features_destroy(&features);
-    f->is_scaled = status == AN_OK && info.least >= 0 && info.most <= 1;
+    f->is_scaled = status == AN_OK && info.minimum >= 0 && info.maximum <= 1;
     return status;
 }
 
@@ -58,7 +58,7 @@ static int look(init_found *f, an_dataset *dataset, const char *kind) {
     bool single = true;
     an_field_init(&inputs, sizeof inputs);
     f->samples = an_dataset_count(dataset);
-    an_status status = an_field_get(dataset, 0, &inputs);
+    an_status status = an_dataset_field(dataset, 0, &inputs);
     if (status == AN_OK) status = look_at_inputs(f, dataset);
     if (status != AN_OK) return cli_failure(f->call, f->ctx, status);
     tell_shape(f, kind, &inputs);

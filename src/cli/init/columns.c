@@ -31,7 +31,7 @@ static bool counts_rows(const init_columns *all, int64_t index, const init_colum
     const bool all_differ = c->facts.values == all->info.rows || c->facts.values > AN_CSV_MOST_VALUES;
     const bool nameless = !c->facts.name && index == 0; /* as pandas writes its index */
     if (c->facts.texts > 0 || !c->facts.whole || !all_differ) return false;
-    return is_called(c, names) || (nameless && c->facts.most - c->facts.least == (double)(all->info.rows - 1));
+    return is_called(c, names) || (nameless && c->facts.maximum - c->facts.minimum == (double)(all->info.rows - 1));
 }
 
 static bool is_empty(const init_columns *all, int64_t index, const init_column *c) {
@@ -198,13 +198,13 @@ static int check_clear(const init_found *f, const init_column *c) {
 int init_columns_choose(init_columns *all, init_found *f, const an_csv_facts *facts) {
     *all = (init_columns){.facts = facts, .target = -1};
     an_csv_info_init(&all->info, sizeof all->info);
-    an_csv_info_get(facts, &all->info);
+    an_csv_facts_info(facts, &all->info);
     all->list = calloc((size_t)all->info.columns, sizeof *all->list);
     if (!all->list) return cli_fail(f->call, "out of memory");
     for (int64_t i = 0; i < all->info.columns; i++) {
         init_column *c = &all->list[i];
         an_csv_column_init(&c->facts, sizeof c->facts);
-        an_csv_column_get(facts, i, &c->facts);
+        an_csv_facts_column(facts, i, &c->facts);
         take_kind(c, f);
         if (c->facts.name)
             snprintf(c->label, sizeof c->label, "%s", init_show(c->facts.name, LABEL).text);
@@ -233,7 +233,7 @@ static void describe_values(const init_columns *all, int64_t index, char *text, 
     int64_t count = 0;
     const char *value;
     text[0] = 0;
-    for (int64_t i = 0; i < SHOWN && used < capacity && (value = an_csv_value(all->facts, index, i, &count)); i++)
+    for (int64_t i = 0; i < SHOWN && used < capacity && (value = an_csv_facts_value(all->facts, index, i, &count)); i++)
         used += (size_t)snprintf(text + used, capacity - used, "%s%s %lld", i ? ", " : "", init_show(value, VALUE).text,
                                  (long long)count);
     if (all->list[index].facts.values > SHOWN && used < capacity) snprintf(text + used, capacity - used, ", ...");
@@ -261,7 +261,7 @@ static void tell_column(const init_columns *all, int64_t index) {
     else if (c->facts.texts > 0 || few)
         describe_values(all, index, about, sizeof about);
     else
-        snprintf(about, sizeof about, "%.6g to %.6g", c->facts.least, c->facts.most);
+        snprintf(about, sizeof about, "%.6g to %.6g", c->facts.minimum, c->facts.maximum);
     if (c->facts.values <= AN_CSV_MOST_VALUES)
         snprintf(different, sizeof different, "%lld", (long long)c->facts.values);
     cli_tell("  %-24s %-8s %-8s %9s %9lld  %s", c->label, uses[c->use],

@@ -59,7 +59,7 @@ static void measure(init_found *f, const char *path, measured *m) {
     source.has_targets = false;
     an_field field;
     an_field_init(&field, sizeof field);
-    if (an_dataset_create_images(&one, f->ctx, &source) == AN_OK && an_field_get(one, 0, &field) == AN_OK) {
+    if (an_dataset_create_images(&one, f->ctx, &source) == AN_OK && an_dataset_field(one, 0, &field) == AN_OK) {
         m->heights[m->count] = field.dims[1];
         m->widths[m->count++] = field.dims[2];
         m->color += field.dims[0] > 1;
@@ -73,11 +73,11 @@ static void measure(init_found *f, const char *path, measured *m) {
 static void measure_class(init_found *f, const char *class, measured *m) {
     char path[2 * INIT_PATH];
     const int64_t each = f->samples <= MOST_MEASURED ? MOST_MEASURED : (MOST_MEASURED + f->classes - 1) / f->classes,
-                  most = m->count + m->broken + each;
+                  maximum = m->count + m->broken + each;
     snprintf(path, sizeof path, "%s/%s", f->data, class);
     DIR *folder = opendir(path);
     for (const struct dirent *entry;
-         folder && m->count + m->broken < most && m->count < MOST_MEASURED && (entry = readdir(folder));) {
+         folder && m->count + m->broken < maximum && m->count < MOST_MEASURED && (entry = readdir(folder));) {
         snprintf(path, sizeof path, "%s/%s/%s", f->data, class, entry->d_name);
         if (is_picture(entry->d_name)) measure(f, path, m);
     }
@@ -130,8 +130,8 @@ int init_images(init_found *f) {
     an_class_info classes;
     an_class_info_init(&classes, sizeof classes);
     an_status status = an_dataset_create_images(&dataset, f->ctx, &source);
-    if (status == AN_OK) status = an_field_get(dataset, 0, &field);
-    if (status == AN_OK) status = an_class_info_get(dataset, &classes);
+    if (status == AN_OK) status = an_dataset_field(dataset, 0, &field);
+    if (status == AN_OK) status = an_dataset_class_info(dataset, &classes);
     if (status != AN_OK) {
         an_dataset_destroy(&dataset);
         return cli_failure(f->call, f->ctx, status);

@@ -96,12 +96,12 @@ static int (*find_by_content(const unsigned char *bytes, size_t length))(init_fo
 }
 
 /* The first bytes of a file. */
-static int read_begin(const init_found *f, unsigned char *bytes, size_t most, size_t *length) {
+static int read_begin(const init_found *f, unsigned char *bytes, size_t maximum, size_t *length) {
     FILE *file = an_regular_read(f->data);
     if (!file)
         return cli_fail(f->call, "%s: cannot be read: %s", f->data,
                         errno == EINVAL ? "it is not a regular file" : strerror(errno));
-    *length = fread(bytes, 1, most, file);
+    *length = fread(bytes, 1, maximum, file);
     const bool failed = ferror(file) != 0;
     fclose(file);
     if (failed) return cli_fail(f->call, "%s: cannot be read", f->data);

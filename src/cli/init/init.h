@@ -81,7 +81,7 @@ int init_check_charset(const init_found *f);
 typedef struct init_shown {
     char text[64];
 } init_shown;
-init_shown init_show(const char *text, size_t most);
+init_shown init_show(const char *text, size_t maximum);
 
 /* ---- classes ---- */
 
@@ -103,7 +103,7 @@ int64_t init_find_column(const char *name, const char *const *names, int64_t cou
 
 /* Numbers that could be classes or measurements. */
 typedef struct init_numbers {
-    double least, most;
+    double minimum, maximum;
     int64_t different; /* numbers; above INIT_MOST_CLASSES: more than that */
     bool whole;
 } init_numbers;

@@ -65,10 +65,10 @@ static records count_records(const char *path) {
 
 /* Tokens for the longest record, in steps of 64: about four bytes each, and JSON's own characters for those of the
  * template. A pair has two answers. */
-static int64_t choose_context(const kind *k, const records *r, int64_t most) {
+static int64_t choose_context(const kind *k, const records *r, int64_t maximum) {
     enum { BYTES = 4, STEP = 64, MOST = 1024 };
     const int64_t tokens = (int64_t)(r->longest / BYTES) * (!strcmp(k->type, "preferences") ? 2 : 1);
-    const int64_t context = (tokens / STEP + 1) * STEP, limit = most > 0 && most < MOST ? most : MOST;
+    const int64_t context = (tokens / STEP + 1) * STEP, limit = maximum > 0 && maximum < MOST ? maximum : MOST;
     return context < limit ? context : limit;
 }
 

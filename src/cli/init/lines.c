@@ -74,7 +74,7 @@ static int look(init_found *f, an_dataset *dataset, const char *target, bool has
     init_numbers n;
     bool single;
     an_field_init(&inputs, sizeof inputs);
-    const an_status status = an_field_get(dataset, 0, &inputs);
+    const an_status status = an_dataset_field(dataset, 0, &inputs);
     if (status != AN_OK) return cli_failure(f->call, f->ctx, status);
     f->samples = an_dataset_count(dataset);
     f->inputs = inputs.dims[0];

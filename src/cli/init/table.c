@@ -8,13 +8,13 @@
 
 static void fill_numbers(const init_columns *all, init_numbers *n) {
     const init_column *c = &all->list[all->target];
-    *n = (init_numbers){c->facts.least, c->facts.most, c->facts.values, c->facts.whole};
+    *n = (init_numbers){c->facts.minimum, c->facts.maximum, c->facts.values, c->facts.whole};
 }
 
 static void count_classes(init_found *f, const init_columns *all) {
     const char *value;
     int64_t count;
-    for (int64_t i = 0; (value = an_csv_value(all->facts, all->target, i, &count)); i++)
+    for (int64_t i = 0; (value = an_csv_facts_value(all->facts, all->target, i, &count)); i++)
         init_count_class(f, value, count);
 }
 
@@ -75,7 +75,7 @@ static int decide_several(init_found *f, const init_columns *all) {
                 "%s: '%s' has text, so it cannot be one of several targets, which are numbers; leave it out of "
                 "--target",
                 f->data, c->label);
-        labels = labels && c->facts.whole && c->facts.least >= 0 && c->facts.most <= 1;
+        labels = labels && c->facts.whole && c->facts.minimum >= 0 && c->facts.maximum <= 1;
     }
     f->has_labels = labels;
     if (labels)

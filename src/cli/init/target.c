@@ -44,16 +44,16 @@ int64_t init_choose_target(const init_found *f, const char *const *names, int64_
 enum { FEW = 20, EACH = 2 };
 
 int init_decide(init_found *f, const char *name, const init_numbers *n) {
-    const bool possible = n->whole && n->least >= 0 && n->different <= INIT_MOST_CLASSES && n->most < INT32_MAX;
+    const bool possible = n->whole && n->minimum >= 0 && n->different <= INIT_MOST_CLASSES && n->maximum < INT32_MAX;
     const bool few = n->different <= FEW && n->different * EACH <= f->samples;
     const bool classes = f->task == INIT_CLASSIFY || (f->task == INIT_AUTO && possible && few);
     if (classes && !possible)
         return cli_misuse(f->call,
                           "%s: '%s' cannot be classes, which are names, or whole numbers from 0 on with at most %d "
                           "different values; it has numbers from %g to %g",
-                          f->data, name, (int)INIT_MOST_CLASSES, n->least, n->most);
-    f->classes = classes ? (int64_t)n->most + 1 : 0;
-    if (!classes || n->least > 0 || n->different != f->classes)
+                          f->data, name, (int)INIT_MOST_CLASSES, n->minimum, n->maximum);
+    f->classes = classes ? (int64_t)n->maximum + 1 : 0;
+    if (!classes || n->minimum > 0 || n->different != f->classes)
         f->rarest = f->commonest = 0; /* a class has no sample */
     if (classes)
         cli_tell("task: classification, because '%s' has whole numbers, %lld different ones%s", name,
@@ -64,7 +64,7 @@ int init_decide(init_found *f, const char *name, const init_numbers *n) {
                  : !possible ? "numbers that are no classes"
                              : "many different numbers",
                  f->task == INIT_AUTO && possible ? " (--task classify for classes)" : "");
-    if (classes && n->least > 0)
+    if (classes && n->minimum > 0)
         cli_tell("note: classes count from 0; no sample has class 0, so the model has one output that it never uses");
     return CLI_DONE;
 }
@@ -85,8 +85,8 @@ typedef struct {
 
 static void add(tally *t, init_numbers *n, double value) {
     n->whole = n->whole && value == (double)(int64_t)value;
-    if (value < n->least) n->least = value;
-    if (value > n->most) n->most = value;
+    if (value < n->minimum) n->minimum = value;
+    if (value > n->maximum) n->maximum = value;
     if (t->count > INIT_MOST_CLASSES) return;
     const double *found = bsearch(&value, t->values, (size_t)t->count, sizeof value, compare);
     if (found) {
@@ -116,11 +116,11 @@ int init_read_targets(init_found *f, an_dataset *dataset, init_numbers *n, bool 
     int64_t elements[FIELDS] = {1, 1}, indices[MOST_AT_ONCE];
     an_status status = AN_OK;
     bool failed = false;
-    *n = (init_numbers){.least = HUGE_VAL, .most = -HUGE_VAL, .whole = true};
+    *n = (init_numbers){.minimum = HUGE_VAL, .maximum = -HUGE_VAL, .whole = true};
     t.count = 0;
     for (int i = 0; i < FIELDS && status == AN_OK; i++) {
         an_field_init(&fields[i], sizeof fields[i]);
-        status = an_field_get(dataset, i, &fields[i]);
+        status = an_dataset_field(dataset, i, &fields[i]);
         for (int d = 0; d < fields[i].ndims; d++) elements[i] *= fields[i].dims[d];
     }
     *single = elements[1] == 1;

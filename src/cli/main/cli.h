@@ -111,8 +111,8 @@ cli_hint cli_did_you_mean(const char *dashes, const char *name, const char *cons
 
 /* ---- values of options ---- CLI_DONE, or CLI_MISUSED after a message. */
 
-int cli_number(const cli_call *call, int option, int64_t least, int64_t *number); /* untouched if not given */
-int cli_positive(const cli_call *call, int option, double *number);               /* the same, as 1e-3 */
+int cli_number(const cli_call *call, int option, int64_t minimum, int64_t *number); /* untouched if not given */
+int cli_positive(const cli_call *call, int option, double *number);                 /* the same, as 1e-3 */
 /* The place of an option's value among names; untouched if not given. */
 int cli_choice(const cli_call *call, int option, const char *const *names, int *choice);
 int cli_isa(const cli_call *call, int option, an_isa *isa); /* a level of instructions */

@@ -221,15 +221,15 @@ static int parse(cli_call *call, int argc, char **argv, bool *help) {
     if (count > 0 && !wanted)
         return cli_misuse(call, "unexpected argument '%s': this command takes none", argv[optind]);
     const bool repeats = wanted && strlen(wanted) > 3 && !strcmp(wanted + strlen(wanted) - 3, "...");
-    int most = 0;
-    for (const char *word = wanted; word && *word; most++) {
+    int maximum = 0;
+    for (const char *word = wanted; word && *word; maximum++) {
         const int length = (int)strcspn(word, " ");
-        if (most >= count && word[0] != '[') return cli_misuse(call, "%.*s is missing", length, word);
+        if (maximum >= count && word[0] != '[') return cli_misuse(call, "%.*s is missing", length, word);
         word += length + (word[length] == ' ');
     }
-    if (count > most && !repeats)
-        return cli_misuse(call, "unexpected argument '%s': %s", argv[optind + most],
-                          most == 1 ? "give one argument" : "give two arguments");
+    if (count > maximum && !repeats)
+        return cli_misuse(call, "unexpected argument '%s': %s", argv[optind + maximum],
+                          maximum == 1 ? "give one argument" : "give two arguments");
     if (count > 0 && !strcmp(argv[optind], "-") && takes_config(wanted)) argv[optind] = standard_input;
     call->argument = count > 0 ? argv[optind] : NULL;
     call->arguments = argv + optind;
@@ -248,14 +248,14 @@ int cli_run(const cli_command *command, int argc, char **argv) {
 
 /* ---- values ---- */
 
-int cli_number(const cli_call *call, int option, int64_t least, int64_t *number) {
+int cli_number(const cli_call *call, int option, int64_t minimum, int64_t *number) {
     const char *value = call->values[option];
     char *end;
     if (!value) return CLI_DONE;
     const long long parsed = strtoll(value, &end, 10); /* the ends of its range are no sizes that anybody means */
-    if (end == value || *end || parsed < least || parsed == INT64_MAX)
+    if (end == value || *end || parsed < minimum || parsed == INT64_MAX)
         return cli_misuse(call, "--%s takes a whole number of at least %lld, not '%s'",
-                          call->command->options[option].name, (long long)least, value);
+                          call->command->options[option].name, (long long)minimum, value);
     *number = parsed;
     return CLI_DONE;
 }

@@ -12,8 +12,8 @@ int cli_strategies(const cli_report *report, cli_strategy strategies[CLI_MOST_ST
         an_strategy_init(&s.strategy, sizeof s.strategy);
         an_plan_memory_init(&s.memory, sizeof s.memory);
         if (count == CLI_MOST_STRATEGIES ||
-            an_strategy_get(report->training.trainer, (an_shard)shard, &s.strategy) != AN_OK ||
-            an_strategy_memory_get(report->training.trainer, (an_shard)shard, &s.memory) != AN_OK)
+            an_trainer_strategy(report->training.trainer, (an_shard)shard, &s.strategy) != AN_OK ||
+            an_trainer_strategy_memory(report->training.trainer, (an_shard)shard, &s.memory) != AN_OK)
             continue;
         strategies[count++] = s;
     }

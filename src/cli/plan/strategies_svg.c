@@ -65,12 +65,12 @@ int cli_strategies_height(const cli_report *report) {
     return count ? height : 0;
 }
 
-static void draw_bar(const cli_strategy *s, double y, double most) {
+static void draw_bar(const cli_strategy *s, double y, double maximum) {
     cli_kind kinds[CLI_KINDS];
     double x = BAR_LEFT;
     cli_kinds(&s->memory, kinds);
     for (int k = 0; k < CLI_KINDS; k++) {
-        const double width = BAR_WIDTH * (double)kinds[k].bytes / most;
+        const double width = BAR_WIDTH * (double)kinds[k].bytes / maximum;
         if (kinds[k].bytes == 0) continue;
         printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" fill=\"%s\" class=\"value\"><title>%s %s"
                "</title></rect>\n",
@@ -79,7 +79,7 @@ static void draw_bar(const cli_strategy *s, double y, double most) {
     }
 }
 
-static void draw_strategy(const cli_strategy *s, double y, double most) {
+static void draw_strategy(const cli_strategy *s, double y, double maximum) {
     const an_strategy *a = &s->strategy;
     const double base = y + BAR_HEIGHT / 2.0 + 4;
     char seconds[32];
@@ -88,7 +88,7 @@ static void draw_strategy(const cli_strategy *s, double y, double most) {
         write_whole(BAR_LEFT, base, "begin", "cannot be used");
         return;
     }
-    draw_bar(s, y, most);
+    draw_bar(s, y, maximum);
     snprintf(seconds, sizeof seconds, "%.3g s", a->seconds);
     write_whole(COLUMNS + COLUMN - 30, base, "end", cli_bytes((double)s->memory.peak).text);
     write_whole(COLUMNS + 2 * COLUMN - 30, base, "end", cli_bytes((double)a->sent).text);
@@ -117,11 +117,11 @@ static void draw_legend(const cli_strategy *strategies, int count, double y) {
 void cli_draw_strategies(const cli_report *report, int top) {
     cli_strategy strategies[CLI_MOST_STRATEGIES];
     char text[2048];
-    double most = 1, y = top + HEAD;
+    double maximum = 1, y = top + HEAD;
     const int count = cli_strategies(report, strategies);
     if (count == 0) return;
     for (int i = 0; i < count; i++)
-        if ((double)strategies[i].memory.peak > most) most = (double)strategies[i].memory.peak;
+        if ((double)strategies[i].memory.peak > maximum) maximum = (double)strategies[i].memory.peak;
     printf("<path class=\"line\" d=\"M%d %dh%d\"/>\n", LEFT, top, 1080);
     snprintf(text, sizeof text, "memory of the fullest of %d ranks, by ranks.shard", report->exchange.ranks);
     write_whole(LEFT, top + 34, "name", text);
@@ -129,7 +129,7 @@ void cli_draw_strategies(const cli_report *report, int top) {
     write_whole(COLUMNS + 2 * COLUMN - 30, top + HEAD - 10, "end", "sent in a step");
     write_whole(COLUMNS + 3 * COLUMN - 30, top + HEAD - 10, "end", "time, estimated");
     for (int i = 0; i < count; i++) {
-        draw_strategy(&strategies[i], y, most);
+        draw_strategy(&strategies[i], y, maximum);
         y += ROW;
     }
     draw_legend(strategies, count, y + 8);

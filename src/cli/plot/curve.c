@@ -36,9 +36,9 @@ static bool widen(plot_curve *curve) {
     plot_bucket *buckets = calloc(PLOT_BUCKETS, sizeof *buckets);
     int shift = curve->shift;
     if (!buckets) return false;
-    while ((curve->most >> shift) - (curve->least >> shift) >= PLOT_BUCKETS / 2) shift++;
-    const int64_t used = (curve->most >> shift) - (curve->least >> shift);
-    const int64_t start = (curve->least >> shift) - (PLOT_BUCKETS - used) / 2;
+    while ((curve->maximum >> shift) - (curve->minimum >> shift) >= PLOT_BUCKETS / 2) shift++;
+    const int64_t used = (curve->maximum >> shift) - (curve->minimum >> shift);
+    const int64_t start = (curve->minimum >> shift) - (PLOT_BUCKETS - used) / 2;
     for (int64_t i = 0; curve->buckets && i < PLOT_BUCKETS; i++) {
         const plot_bucket *from = &curve->buckets[i];
         if (from->count == 0 && !from->has_gap) continue;
@@ -61,8 +61,8 @@ static void note(plot_curve *curve, const plot_bucket *b) {
 
 /* Adds what has come at a step, or at steps that begin there. */
 static bool add_bucket(plot_curve *curve, int64_t step, const plot_bucket *bucket) {
-    if (!curve->buckets || step < curve->least) curve->least = step;
-    if (!curve->buckets || step > curve->most) curve->most = step;
+    if (!curve->buckets || step < curve->minimum) curve->minimum = step;
+    if (!curve->buckets || step > curve->maximum) curve->maximum = step;
     int64_t place = (step >> curve->shift) - curve->start;
     if ((!curve->buckets || place < 0 || place >= PLOT_BUCKETS) && !widen(curve)) return false;
     place = (step >> curve->shift) - curve->start;

@@ -85,7 +85,7 @@ static void write_means(FILE *file, const columns *c, int begin, int end, const 
 
 /* Whether a curve has more points than pixels, on the way from its first step to its last. */
 bool plot_curve_is_dense(const plot_curve *curve, const plot_scale *x) {
-    const double pixels = plot_scale_place(x, (double)curve->most) - plot_scale_place(x, (double)curve->least);
+    const double pixels = plot_scale_place(x, (double)curve->maximum) - plot_scale_place(x, (double)curve->minimum);
     return curve->count > COLUMN && (double)curve->count > pixels;
 }
 

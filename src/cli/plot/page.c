@@ -71,11 +71,11 @@ static size_t letter_bytes(const char *at) {
 }
 
 void plot_page_shorten(const char *text, double room, char *out, size_t capacity) {
-    const int most = (int)(room / plot_letter);
+    const int maximum = (int)(room / plot_letter);
     int count = 0;
     for (const char *at = text; *at; count++) at += letter_bytes(at);
     const char *cut = text;
-    for (; count > most && *cut; count--) cut += letter_bytes(cut);
+    for (; count > maximum && *cut; count--) cut += letter_bytes(cut);
     while (strlen(cut) + sizeof "…" > capacity) cut += letter_bytes(cut);
     snprintf(out, capacity, "%s%s", cut > text ? "…" : "", cut);
 }

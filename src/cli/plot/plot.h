@@ -25,12 +25,12 @@ typedef struct plot_bucket {
 enum { PLOT_BUCKETS = 8192 };
 
 typedef struct plot_curve {
-    plot_bucket *buckets; /* NULL: no number has come yet */
-    int64_t start;        /* number of the first bucket: that of a step is step >> shift */
-    int shift;            /* a bucket is 2^shift steps long */
-    int64_t least, most;  /* steps seen */
-    int64_t count;        /* of points */
-    plot_point end;       /* that of the last step */
+    plot_bucket *buckets;     /* NULL: no number has come yet */
+    int64_t start;            /* number of the first bucket: that of a step is step >> shift */
+    int shift;                /* a bucket is 2^shift steps long */
+    int64_t minimum, maximum; /* steps seen */
+    int64_t count;            /* of points */
+    plot_point end;           /* that of the last step */
     plot_point lowest, highest;
 } plot_curve;
 

@@ -51,9 +51,9 @@ static plot_tick make_tick(double value, double step, double largest) {
 /* 1, 2 or 5 times a power of ten, so that the range has at most `parts` of it. */
 static double round_step(double range, int parts) {
     static const double steps[] = {1, 2, 5};
-    const double least = range / parts, unit = pow(10, floor(log10(least) + tiny));
+    const double minimum = range / parts, unit = pow(10, floor(log10(minimum) + tiny));
     for (int i = 0; i < 3; i++)
-        if (steps[i] * unit >= least * (1 - tiny)) return steps[i] * unit;
+        if (steps[i] * unit >= minimum * (1 - tiny)) return steps[i] * unit;
     return 10 * unit;
 }
 

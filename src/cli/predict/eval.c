@@ -196,7 +196,7 @@ static int open_trainer(const cli_checkpoint *from, const settings *s, cli_train
     if (status == AN_OK && cli_weights_choose(t->call, t->call->values[WEIGHTS], &open.weights) != CLI_DONE)
         return CLI_MISUSED;
     open.details = AN_DETAIL_CLASSES | AN_DETAIL_SCORES | AN_DETAIL_OUTPUTS;
-    if (status == AN_OK) status = an_trainer_open_with(&t->trainer, t->ctx, t->config, &open);
+    if (status == AN_OK) status = an_trainer_open_config(&t->trainer, t->ctx, t->config, &open);
     if (status == AN_OK) status = an_trainer_info_get(t->trainer, &t->info);
     if (status == AN_OK) return CLI_DONE;
     cli_refuse(t->call, t->ctx, NULL, status);
@@ -227,12 +227,12 @@ static void write_metrics(const cli_training *t, const an_evaluation *e, an_json
  * it has not taken a step. */
 static int evaluate_adapter(const cli_training *t, const char *folder, an_json_writer *j) {
     an_evaluation e;
-    an_init_options o;
+    an_load_options o;
     an_evaluation_init(&e, sizeof e);
-    an_init_options_init(&o, sizeof o);
+    an_load_options_init(&o, sizeof o);
     o.path = folder;
     o.adapter = true;
-    an_status status = an_trainer_init(t->trainer, &o);
+    an_status status = an_trainer_load_weights(t->trainer, &o);
     if (status == AN_OK) status = an_trainer_evaluate(t->trainer, &e);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     if (j) {

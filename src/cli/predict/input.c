@@ -52,7 +52,7 @@ static int64_t elements_of(const an_dataset *dataset) {
     an_field field;
     an_field_init(&field, sizeof field);
     int64_t elements = 1;
-    if (an_field_get(dataset, 0, &field) != AN_OK) return 0;
+    if (an_dataset_field(dataset, 0, &field) != AN_OK) return 0;
     for (int d = 0; d < field.ndims; d++) elements *= field.dims[d];
     return elements;
 }
@@ -385,18 +385,18 @@ static int make_fields(cli_samples *s) {
     if (count == 0) return CLI_DONE;
     s->count = an_dataset_count(s->dataset);
     s->fields = calloc((size_t)count, sizeof *s->fields);
-    s->indices = calloc((size_t)s->most, sizeof *s->indices);
+    s->indices = calloc((size_t)s->maximum, sizeof *s->indices);
     good = s->fields && s->indices;
     for (int i = 0; good && i < count; i++) {
         an_field field;
         an_field_init(&field, sizeof field);
-        good = an_field_get(s->dataset, i, &field) == AN_OK;
-        size_t elements = (size_t)s->most;
+        good = an_dataset_field(s->dataset, i, &field) == AN_OK;
+        size_t elements = (size_t)s->maximum;
         for (int d = 0; d < field.ndims; d++) elements *= (size_t)field.dims[d];
         s->fields[i] = good ? malloc(elements * an_dtype_size(field.dtype)) : NULL;
         good = good && s->fields[i];
     }
-    return good ? CLI_DONE : cli_fail(s->call, "not enough memory for %lld samples", (long long)s->most);
+    return good ? CLI_DONE : cli_fail(s->call, "not enough memory for %lld samples", (long long)s->maximum);
 }
 
 int cli_samples_open(cli_samples *samples, an_config *config, const char *file) {
@@ -458,7 +458,7 @@ an_status cli_samples_read(cli_samples *samples, int64_t begin, int64_t n, void 
     an_field field;
     an_field_init(&field, sizeof field);
     an_status status = an_dataset_read(samples->dataset, n, samples->indices, samples->fields);
-    if (status == AN_OK) status = an_field_get(samples->dataset, 0, &field);
+    if (status == AN_OK) status = an_dataset_field(samples->dataset, 0, &field);
     if (status != AN_OK) return status;
     if (field.dtype == samples->dtype)
         memcpy(inputs, samples->fields[0], bytes);

@@ -124,7 +124,7 @@ static an_status try_model(const cli_checkpoint *from, an_config *config, bool w
     choose(s, from, config, with_data, weights ? weights : "auto");
     open.fresh = true;
     an_status status = cli_checkpoint_config(from, t->ctx, s->count, s->list, &t->config);
-    if (status == AN_OK) status = an_trainer_open_with(&t->trainer, t->ctx, t->config, &open);
+    if (status == AN_OK) status = an_trainer_open_config(&t->trainer, t->ctx, t->config, &open);
     free(s);
     return status;
 }
@@ -202,12 +202,12 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     const int64_t in = an_predictor_input_elements(p->predictor), out = an_predictor_output_elements(p->predictor);
     an_predictor_destroy(&p->predictor);
-    with.most = an_smaller(MOST, ELEMENTS / an_smaller(out, ELEMENTS));
+    with.maximum = an_smaller(MOST, ELEMENTS / an_smaller(out, ELEMENTS));
     status = make_predictor(p, from, t, &with);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     p->samples.dtype = an_predictor_dtype(p->predictor);
     p->samples.elements = in;
-    p->samples.most = with.most;
+    p->samples.maximum = with.maximum;
     p->out.elements = p->out.classes = out;
     p->out.dtype = p->samples.dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
     p->out.kind = has_classes(from) ? CLI_CLASSES : has_labels(from) ? CLI_LABELS : CLI_NUMBERS;
@@ -215,10 +215,10 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
         p->out.kind = CLI_TOKENS;
         p->out.classes = out / in;
     }
-    p->inputs = malloc((size_t)(with.most * in) * an_dtype_size(p->samples.dtype));
-    p->outputs = malloc((size_t)(with.most * out) * an_dtype_size(p->out.dtype));
+    p->inputs = malloc((size_t)(with.maximum * in) * an_dtype_size(p->samples.dtype));
+    p->outputs = malloc((size_t)(with.maximum * out) * an_dtype_size(p->out.dtype));
     return p->inputs && p->outputs ? CLI_DONE
-                                   : cli_fail(t->call, "not enough memory for %lld samples", (long long)with.most);
+                                   : cli_fail(t->call, "not enough memory for %lld samples", (long long)with.maximum);
 }
 
 static an_status predict_some(predicting *p, int64_t n) {
@@ -232,12 +232,12 @@ static an_status predict_some(predicting *p, int64_t n) {
 
 static int predict_all(predicting *p, const cli_call *call) {
     cli_predictions_begin(&p->out, &p->samples);
-    for (int64_t begin = 0; begin < p->samples.count; begin += p->samples.most) {
-        const int64_t n = an_smaller(p->samples.count - begin, p->samples.most);
+    for (int64_t begin = 0; begin < p->samples.count; begin += p->samples.maximum) {
+        const int64_t n = an_smaller(p->samples.count - begin, p->samples.maximum);
         an_status status = cli_samples_read(&p->samples, begin, n, p->inputs);
         if (status != AN_OK) return cli_refuse(call, p->samples.ctx, NULL, status);
         status = predict_some(p, n);
-        if (status != AN_OK) return cli_fail(call, "%s", an_predictor_error(p->predictor));
+        if (status != AN_OK) return cli_fail(call, "%s", an_last_error(NULL));
         cli_predictions_write(&p->out, &p->samples, begin, n, p->inputs, p->outputs);
         cli_predictions_compare(&p->out, &p->samples, n, p->outputs);
         if (ferror(p->out.file)) break;
@@ -260,7 +260,7 @@ static void tell_ranges(const predicting *p) {
     an_range_info info;
     an_range_info_init(&info, sizeof info);
     char name[80];
-    if (an_range_info_get(p->predictor, &info) != AN_OK || info.outside == 0) return;
+    if (an_predictor_range(p->predictor, &info) != AN_OK || info.outside == 0) return;
     const bool whole = p->samples.dataset && info.features == p->samples.elements; /* a feature is an element */
     const char *column = whole ? an_dataset_column(p->samples.dataset, 0, info.feature) : NULL;
     if (column && is_plain(column))
@@ -271,7 +271,7 @@ static void tell_ranges(const predicting *p) {
             "%s of %s samples have inputs outside the range seen in training: %s most often, in %s of them; it was "
             "from %.6g to %.6g\n",
             cli_count(info.outside).text, cli_count(info.samples).text, name, cli_count(info.feature_outside).text,
-            info.least, info.most);
+            info.minimum, info.maximum);
 }
 
 /* Where the results are not. */

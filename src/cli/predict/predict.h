@@ -38,7 +38,7 @@ typedef struct cli_samples {
     void *numbers;         /* of a .npy file, whose dataset it is */
     void **fields;         /* of the dataset, for `most` samples */
     int64_t *indices;
-    int64_t count, most;        /* samples: in all, of a call */
+    int64_t count, maximum;     /* samples: in all, of a call */
     int64_t elements;           /* of the model's input for one sample */
     int64_t token_count;        /* tokens that there are, of models that read them; 0: as many as the samples have */
     an_dtype dtype;             /* that the model reads */

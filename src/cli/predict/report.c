@@ -65,7 +65,7 @@ static void print_right(const char *text, int width) {
 static bool has_one_target(const an_dataset *data) {
     an_field field;
     an_field_init(&field, sizeof field);
-    for (int i = 0; data && an_field_get(data, i, &field) == AN_OK; i++)
+    for (int i = 0; data && an_dataset_field(data, i, &field) == AN_OK; i++)
         if (field.target) return field.ndims == 0;
     return false;
 }
@@ -80,7 +80,7 @@ bool cli_shows_classes(const cli_training *training) {
 static an_class_metrics class_of(const cli_training *t, int64_t index) {
     an_class_metrics m;
     an_class_metrics_init(&m, sizeof m);
-    an_class_metrics_get(t->trainer, index, &m);
+    an_trainer_class_metrics(t->trainer, index, &m);
     return m;
 }
 
@@ -210,7 +210,7 @@ static void print_mistakes(const cli_training *t) {
 static an_output_metrics output_of(const cli_training *t, int64_t index) {
     an_output_metrics m;
     an_output_metrics_init(&m, sizeof m);
-    an_output_metrics_get(t->trainer, index, &m);
+    an_trainer_output_metrics(t->trainer, index, &m);
     return m;
 }
 
@@ -237,7 +237,7 @@ static void print_outputs(const cli_training *t) {
 static an_label_metrics label_of(const cli_training *t, int64_t index) {
     an_label_metrics m;
     an_label_metrics_init(&m, sizeof m);
-    an_label_metrics_get(t->trainer, index, &m);
+    an_trainer_label_metrics(t->trainer, index, &m);
     return m;
 }
 

@@ -57,7 +57,7 @@ static int64_t confusion(const picture *p, int64_t target, int64_t predicted) {
 static int64_t targets_of(const picture *p, int64_t target) {
     an_class_metrics m;
     an_class_metrics_init(&m, sizeof m);
-    an_class_metrics_get(p->t->trainer, target, &m);
+    an_trainer_class_metrics(p->t->trainer, target, &m);
     return m.targets;
 }
 

@@ -64,7 +64,7 @@ static an_status collect_nodes(summary *s) {
 /* The instruction at which most bytes of the arena are in use; -1: out of memory. */
 static int64_t fullest_moment(const an_plan_life *lives, int64_t count, int64_t instructions) {
     int64_t *change = calloc((size_t)instructions + 2, sizeof *change);
-    int64_t alive = 0, most = 0, at = 0;
+    int64_t alive = 0, maximum = 0, at = 0;
     if (!change) return -1;
     for (int64_t i = 0; i < count; i++) {
         change[lives[i].begin] += lives[i].bytes;
@@ -72,8 +72,8 @@ static int64_t fullest_moment(const an_plan_life *lives, int64_t count, int64_t 
     }
     for (int64_t step = 0; step < instructions; step++) {
         alive += change[step];
-        if (alive <= most) continue;
-        most = alive;
+        if (alive <= maximum) continue;
+        maximum = alive;
         at = step;
     }
     free(change);

@@ -113,8 +113,9 @@ static int kill_leftovers(pid_t session_of_job) {
 }
 
 void supervise_job_kill(supervise_job *job) {
-    static const double most = 10; /* seconds; who waits in the kernel, for a file server say, dies when that answers */
-    const double end = an_clock_seconds() + most;
+    static const double maximum =
+        10; /* seconds; who waits in the kernel, for a file server say, dies when that answers */
+    const double end = an_clock_seconds() + maximum;
     if (job->launcher <= 0) return;
     job->is_killed = true;
     kill(job->launcher, SIGKILL);

@@ -26,8 +26,8 @@ enum {
 
 typedef struct {
     const cli_call *call;
-    char folder[PATH_BYTES];                    /* of the run */
-    double report_after, timeout, most_seconds; /* the last: run.max_time; 0: none that counts from a start */
+    char folder[PATH_BYTES];                   /* of the run */
+    double report_after, timeout, max_seconds; /* the last: run.max_time; 0: none that counts from a start */
     double begin;
     char first[NAME_MAX + 1]; /* the newest checkpoint at the beginning, … */
     char last[NAME_MAX + 1];  /* … and at the last end; "": none */
@@ -90,7 +90,7 @@ static an_status read_limits(supervisor *s, an_config *config) {
     if (status == AN_OK) status = an_config_seconds(config, AN_SETTING(ranks.timeout), &s->timeout);
     if (status != AN_OK || an_config_origin_of(config, limit) == AN_ORIGIN_NONE) return status;
     const bool counts = !an_config_is(config, limit, "off") && !an_config_is(config, limit, "slurm");
-    return counts ? an_config_seconds(config, limit, &s->most_seconds) : AN_OK;
+    return counts ? an_config_seconds(config, limit, &s->max_seconds) : AN_OK;
 }
 
 /* Limits, and the folder. */
@@ -115,7 +115,7 @@ static bool is_passed_on(const supervisor *s, const char *name) {
 }
 
 static double seconds_left(const supervisor *s) {
-    const double left = s->begin + s->most_seconds - an_clock_seconds();
+    const double left = s->begin + s->max_seconds - an_clock_seconds();
     return left > 0 ? left : 0;
 }
 
@@ -146,7 +146,7 @@ static void make_arguments(supervisor *s) {
         *at++ = as_argument("--set");
         *at++ = s->setting;
     }
-    if (s->restarts > 0 && s->most_seconds > 0) { /* which is for all starts together */
+    if (s->restarts > 0 && s->max_seconds > 0) { /* which is for all starts together */
         snprintf(s->limit, sizeof s->limit, "%s=%.0fs", AN_SETTING(run.max_time), 1 + seconds_left(s));
         *at++ = as_argument("--set");
         *at++ = s->limit;

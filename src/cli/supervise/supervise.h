@@ -27,7 +27,7 @@ int supervise_config(const cli_call *call, an_status (*read)(void *user, an_cont
 /* ranks.report_after and ranks.timeout of the config, in seconds. */
 int supervise_limits(const cli_call *call, double *report_after, double *timeout);
 
-/* What the run was doing: "while "backward fc (product)"", and before that what a save behind it was, if there was
+/* What the run was doing: "while "backward fc (matmul)"", and before that what a save behind it was, if there was
  * one. */
 enum { SUPERVISE_PLACE = 2 * AN_HEARTBEAT_TEXT + 32 };
 void supervise_place(const an_heartbeat *heartbeat, char place[SUPERVISE_PLACE]);
@@ -67,7 +67,7 @@ typedef struct supervise_end {
 void supervise_watch(supervise_child *child, supervise_signals *signals, double report_after, double timeout,
                      supervise_end *end);
 
-/* "one of 2 ranks crashed (signal 11) at step 120, while "forward fc (product)""; `ranks` 0: it was one process. */
+/* "one of 2 ranks crashed (signal 11) at step 120, while "forward fc (matmul)""; `ranks` 0: it was one process. */
 void supervise_describe(const supervise_end *end, int64_t ranks, char *text, size_t capacity);
 /* Writes that the run has failed to outcome.json of its folder, if that still says of this process that it is
  * running. */

@@ -38,7 +38,7 @@ static bool encode_text(const encoding *c, an_encoder *e, part *p, const char *t
     options.special = options.parse = false; /* what looks like a special token is text here */
     if (an_encoder_run(e, text, length, &options, &tokens, &count) != AN_OK) {
         snprintf(p->error, sizeof p->error, "%s: byte %lld: %.900s", p->path, (long long)p->offset,
-                 an_encoder_error(e));
+                 an_last_error(NULL));
         return false;
     }
     if (!add(p, tokens, (size_t)count)) return false;
@@ -68,9 +68,9 @@ static void *run(void *user) {
 bool tokenize_encode(const encoding *c, part *parts, int count) {
     work w = {.encoding = c, .parts = parts, .count = count};
     pthread_t threads[TOKENIZE_BATCH];
-    const int most = c->threads < count ? c->threads : count;
+    const int maximum = c->threads < count ? c->threads : count;
     int started = 0;
-    while (started < most - 1 && pthread_create(&threads[started], NULL, run, &w) == 0) started++;
+    while (started < maximum - 1 && pthread_create(&threads[started], NULL, run, &w) == 0) started++;
     run(&w); /* this thread too: with one, or if none can be started */
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
     return atomic_load(&w.next) >= count && !atomic_load(&w.failed);

@@ -139,7 +139,7 @@ static int train(const cli_call *call, an_context *ctx) {
     tokenize_training o = {
         .to = call->values[TO], .key = call->values[KEY] ? call->values[KEY] : "text", .pre = call->values[PRE]};
     int code = cli_number(call, VOCABULARY, 1, &o.vocabulary);
-    if (code == CLI_DONE) code = cli_number(call, LEAST, 1, &o.least);
+    if (code == CLI_DONE) code = cli_number(call, LEAST, 1, &o.minimum);
     return code == CLI_DONE ? tokenize_train(call, ctx, &o) : code;
 }
 

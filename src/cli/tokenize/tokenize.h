@@ -89,7 +89,7 @@ bool tokenize_next_text(part *part, const char *key, size_t *at, const char **te
 
 typedef struct tokenize_training {
     const char *to, *key, *pre;
-    int64_t vocabulary, least; /* least 0: the default */
+    int64_t vocabulary, minimum; /* least 0: the default */
 } tokenize_training;
 
 /* Makes a tokenizer.json from all files of the call; what repeats are special tokens. An exit code, after a message. */

@@ -101,7 +101,7 @@ int tokenize_train(const cli_call *call, an_context *ctx, const tokenize_trainin
     if (lstat(o->to, &s) == 0) return cli_fail(call, "%s exists; remove it, or choose another name", o->to);
     an_bpe_options_init(&options, sizeof options);
     options.vocabulary = o->vocabulary;
-    if (o->least > 0) options.least = o->least;
+    if (o->minimum > 0) options.minimum = o->minimum;
     options.pre = o->pre;
     options.special = call->sets;
     options.special_count = call->set_count;

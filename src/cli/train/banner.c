@@ -93,7 +93,7 @@ static void add_whole_layers(row *r) {
     for (int64_t i = 0; params && i < an_params_count(params); i++) {
         an_param_info info;
         an_param_info_init(&info, sizeof info);
-        if (an_param_info_get(params, i, &info) != AN_OK || !info.trainable || strstr(info.name, ".lora_")) continue;
+        if (an_params_info(params, i, &info) != AN_OK || !info.trainable || strstr(info.name, ".lora_")) continue;
         const char *dot = strrchr(info.name, '.');
         const int length = dot ? (int)(dot - info.name) : (int)strlen(info.name);
         if (any && (int)strlen(last) == length && !strncmp(last, info.name, (size_t)length)) continue;
@@ -170,8 +170,8 @@ static void say_batch(cli_training *t) {
     row_end(&r);
     r = row_begin(t, "run");
     ADD(&r, "%s step%s, %.3g epoch%s of %s", cli_count(i->steps).text, i->steps == 1 ? "" : "s", i->epochs,
-        i->epochs == 1 ? "" : "s", cli_count(i->least_epoch_steps).text);
-    if (i->most_epoch_steps > i->least_epoch_steps) ADD(&r, " to %s", cli_count(i->most_epoch_steps).text);
+        i->epochs == 1 ? "" : "s", cli_count(i->min_epoch_steps).text);
+    if (i->max_epoch_steps > i->min_epoch_steps) ADD(&r, " to %s", cli_count(i->max_epoch_steps).text);
     ADD(&r, " steps");
     add_value(&r, AN_SETTING(run.seed), "seed");
     add_value(&r, AN_SETTING(run.max_time), "at most");
@@ -202,7 +202,7 @@ static void say_groups(cli_training *t) {
         an_group_info g;
         an_group_info_init(&g, sizeof g);
         row r = row_begin(t, i ? "" : "groups");
-        if (an_group_info_get(groups, i, &g) != AN_OK) continue;
+        if (an_groups_get(groups, i, &g) != AN_OK) continue;
         ADD(&r, "%s in %s tensor%s", cli_count(g.elements).text, cli_count(g.tensors).text, g.tensors == 1 ? "" : "s");
         if (*g.match) ADD(&r, " that match '%s'", g.match);
         if (g.frozen)
@@ -308,7 +308,7 @@ static void say_machine(cli_training *t) {
     row r = row_begin(t, "machine");
     an_ranks_info i;
     an_ranks_info_init(&i, sizeof i);
-    if (an_ranks_info_get(t->ctx, &i) != AN_OK) return;
+    if (an_context_ranks_info(t->ctx, &i) != AN_OK) return;
     const int threads = an_context_threads(t->ctx);
     ADD(&r, "%d rank%s × %d thread%s on %d core%s", i.ranks, i.ranks == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
         i.host_processors, i.host_processors == 1 ? "" : "s");
@@ -346,9 +346,9 @@ static void log_kernels(cli_training *t) {
         an_profile_entry_init(&before, sizeof before);
         char line[128];
         bool known = false;
-        if (an_profile_entry_get(program, AN_FORM_TRAIN_FIRST, i, &entry) != AN_OK) return;
+        if (an_program_profile_entry(program, AN_FORM_TRAIN_FIRST, i, &entry) != AN_OK) return;
         for (int64_t k = 0; k < i && !known; k++)
-            known = an_profile_entry_get(program, AN_FORM_TRAIN_FIRST, k, &before) == AN_OK &&
+            known = an_program_profile_entry(program, AN_FORM_TRAIN_FIRST, k, &before) == AN_OK &&
                     !strcmp(before.op, entry.op) && !strcmp(before.kernel, entry.kernel);
         snprintf(line, sizeof line, "kernel     %s=%s", entry.op, entry.kernel);
         if (!known) an_folder_log(t->folder, line);
@@ -360,9 +360,9 @@ static void say_sharding(cli_training *t) {
     row r = row_begin(t, "sharding");
     an_strategy s;
     an_strategy_init(&s, sizeof s);
-    if (an_ranks(t->ctx) == 1) return;
+    if (an_context_ranks(t->ctx) == 1) return;
     for (int shard = AN_SHARD_NONE; shard < AN_SHARD_AUTO; shard++) {
-        if (an_strategy_get(t->trainer, (an_shard)shard, &s) != AN_OK || !s.taken) continue;
+        if (an_trainer_strategy(t->trainer, (an_shard)shard, &s) != AN_OK || !s.taken) continue;
         ADD(&r, "%s", s.name);
         if (an_config_is(t->config, AN_SETTING(ranks.shard), "auto")) ADD(&r, " (auto: %s)", s.reason);
     }

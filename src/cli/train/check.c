@@ -25,7 +25,7 @@ static int by_difference(const void *a, const void *b) {
 /* A parameter of a trainer as f64; NULL: there is no memory, or it cannot be read. The caller frees it. */
 static double *weights_of(an_trainer *trainer, int64_t index, an_param_info *info) {
     an_params *params = an_trainer_params(trainer);
-    if (an_param_info_get(params, index, info) != AN_OK) return NULL;
+    if (an_params_info(params, index, info) != AN_OK) return NULL;
     double *values = malloc((size_t)info->elements * sizeof *values);
     an_array array = {.data = values, .dtype = info->dtype, .ndims = info->ndims};
     for (int d = 0; d < info->ndims; d++) array.dims[d] = info->dims[d];

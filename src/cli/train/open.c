@@ -102,7 +102,7 @@ static int choose_context(const cli_call *call, const cli_opening *opening, an_c
 
 static an_status open_trainer(const cli_opening *opening, cli_training *t) {
     const an_open_options options = open_options(opening);
-    return an_trainer_open_with(&t->trainer, t->ctx, t->config, &options);
+    return an_trainer_open_config(&t->trainer, t->ctx, t->config, &options);
 }
 
 /* Another start of a run that this machine or build cannot carry on would be refused in the same way, so a

@@ -29,13 +29,13 @@ cli_text cli_duration(double seconds) {
 
 cli_text cli_metric(double value) {
     /* Four digits behind the point say too little of what is larger or smaller. */
-    const double most = 1e6, least = 1e-3;
+    const double maximum = 1e6, minimum = 1e-3;
     cli_text out;
     if (value != value)
         snprintf(out.text, sizeof out.text, "nan"); /* whatever sign it has */
-    else if (value >= most || value <= -most)
+    else if (value >= maximum || value <= -maximum)
         snprintf(out.text, sizeof out.text, "%.4g", value);
-    else if (value != 0 && value < least && value > -least)
+    else if (value != 0 && value < minimum && value > -minimum)
         snprintf(out.text, sizeof out.text, "%.2e", value);
     else
         snprintf(out.text, sizeof out.text, "%.4f", value);
@@ -202,7 +202,7 @@ static size_t describe_moment(cli_training *t, int64_t step, char *text, size_t 
     char epoch[96] = "";
     an_step_metrics last;
     an_step_metrics_init(&last, sizeof last);
-    if (an_step_metrics_get(t->trainer, &last) == AN_OK && last.ends_epoch && last.step == step)
+    if (an_trainer_step_metrics(t->trainer, &last) == AN_OK && last.ends_epoch && last.step == step)
         describe_epoch(t, &last, epoch, sizeof epoch);
     if (*epoch) return (size_t)snprintf(text, capacity, "step %*s  %s", digits, cli_count(step).text, epoch);
     return (size_t)snprintf(text, capacity, "step %*s/%s", digits, cli_count(step).text, cli_count(t->info.steps).text);

@@ -70,7 +70,7 @@ int cli_sample(cli_training *training, const cli_sampling *sampling) {
         if (status == AN_OK) fwrite(text, 1, (size_t)length, stdout);
     }
     putchar('\n');
-    const int code = status == AN_OK ? CLI_DONE : cli_fail(t->call, "no sample: %s", an_predictor_error(w.predictor));
+    const int code = status == AN_OK ? CLI_DONE : cli_fail(t->call, "no sample: %s", an_last_error(NULL));
     free(w.window);
     free(w.logits);
     an_predictor_destroy(&w.predictor);

@@ -172,7 +172,7 @@ static an_status after_step(void *user, an_trainer *trainer) {
     bool logged = false;
     an_step_metrics metrics;
     an_step_metrics_init(&metrics, sizeof metrics);
-    an_status status = an_step_metrics_get(trainer, &metrics);
+    an_status status = an_trainer_step_metrics(trainer, &metrics);
     if (status == AN_OK) status = an_folder_step(w->training->folder, &metrics, &logged);
     if (status != AN_OK) keep_error(w->training, w->error);
     cli_progress_step(&w->progress, w->training, &metrics, logged);
@@ -183,7 +183,7 @@ static an_status after_evaluation(void *user, an_trainer *trainer, int64_t step,
     watching *w = user;
     an_evaluation evaluation;
     an_evaluation_init(&evaluation, sizeof evaluation);
-    an_status status = an_evaluation_get(trainer, &evaluation);
+    an_status status = an_trainer_evaluation(trainer, &evaluation);
     if (status == AN_OK) status = an_folder_evaluation(w->training->folder, step, &evaluation);
     if (status != AN_OK) keep_error(w->training, w->error);
     cli_progress_evaluation(&w->progress, w->training, step, &evaluation, best);
@@ -197,7 +197,7 @@ static an_status after_save(void *user, an_trainer *trainer) {
     char line[MESSAGE];
     an_save_report report;
     an_save_report_init(&report, sizeof report);
-    if (an_save_report_get(trainer, &report) != AN_OK) return AN_OK;
+    if (an_trainer_save_report(trainer, &report) != AN_OK) return AN_OK;
     if (report.error) {
         cli_progress_end(&w->progress);
         cli_tell("warning: step %s was not saved: %s", cli_count(report.step).text, report.error);
@@ -261,7 +261,7 @@ static int run_with(watching *w, FILE *trace) {
     an_run_callbacks callbacks;
     an_run_callbacks_init(&callbacks, sizeof callbacks);
     an_program_profile(an_trainer_program(t->trainer), trace != NULL);
-    an_status status = an_run_options_get(t->trainer, &run);
+    an_status status = an_trainer_run_options(t->trainer, &run);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
     callbacks.after_step = after_step;
     callbacks.after_evaluation = after_evaluation;
@@ -320,7 +320,7 @@ static int look_at_folder(cli_training *t, bool fresh, bool *finished) {
 /* What rank 0 has found, on all ranks. */
 static int share(cli_training *t, int code, bool *finished) {
     int64_t found[] = {code, finished && *finished};
-    const an_status status = an_broadcast(t->ctx, found, sizeof found / sizeof *found, AN_DTYPE_I64, 0);
+    const an_status status = an_ranks_broadcast(t->ctx, found, sizeof found / sizeof *found, AN_DTYPE_I64, 0);
     if (status != AN_OK) return cli_failure(t->call, t->ctx, status);
     if (finished) *finished = found[1] != 0;
     return (int)found[0];
@@ -381,11 +381,11 @@ static int run(const cli_call *call) {
     cli_ranks ranks;
     int extend = -1, library = -1, part = -1;
     cli_opening opening = {.file = call->argument, .kernels = call->values[KERNEL]};
-    int64_t threads = 0, steps = 0, restarts = CLI_RESTARTS, number = 1, least = 0;
+    int64_t threads = 0, steps = 0, restarts = CLI_RESTARTS, number = 1, minimum = 0;
     if (cli_number(call, THREADS, 1, &threads) != CLI_DONE || cli_number(call, CHECK, 1, &steps) != CLI_DONE ||
         cli_isa(call, ISA, &opening.isa) != CLI_DONE || cli_choice(call, EXTEND, extensions, &extend) != CLI_DONE ||
         cli_choice(call, RESTART, parts, &part) != CLI_DONE || cli_number(call, RESTARTS, 0, &restarts) != CLI_DONE ||
-        cli_number(call, RANKS, 1, &number) != CLI_DONE || cli_number(call, MIN_RANKS, 1, &least) != CLI_DONE ||
+        cli_number(call, RANKS, 1, &number) != CLI_DONE || cli_number(call, MIN_RANKS, 1, &minimum) != CLI_DONE ||
         cli_choice(call, MPI, libraries, &library) != CLI_DONE)
         return CLI_MISUSED;
     if (part >= 0 && !call->values[RESUME])
@@ -397,10 +397,10 @@ static int run(const cli_call *call) {
     if (call->values[SUPERVISE] && cli_is_pipe(call->argument))
         return cli_misuse(call, "--supervise reads the config again at each restart, which does not work with a pipe "
                                 "or standard input; write the config to a file");
-    if (least > 0 && (!call->values[SUPERVISE] || least > number))
-        return cli_misuse(call, least > number ? "--min-ranks is more than -n" : "--min-ranks needs --supervise");
+    if (minimum > 0 && (!call->values[SUPERVISE] || minimum > number))
+        return cli_misuse(call, minimum > number ? "--min-ranks is more than -n" : "--min-ranks needs --supervise");
     if (call->values[SUPERVISE])
-        return cli_supervise(call, restarts, number > 1 ? number : 0, least > 0 ? least : number);
+        return cli_supervise(call, restarts, number > 1 ? number : 0, minimum > 0 ? minimum : number);
     if (call->values[RESTARTS]) return cli_misuse(call, "--restarts needs --supervise, which was not given");
     if (number > 1 && steps > 0)
         return cli_misuse(call, "-n and --check, which compares the steps of one process, cannot be combined");

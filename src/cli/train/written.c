@@ -72,7 +72,7 @@ int cli_writer_open(cli_writer *w, cli_training *t) {
     const int code = read_prompts(w, t, path);
     if (code != CLI_DONE) return code;
     an_generator_options_init(&o, sizeof o);
-    o.most = an_smaller(MOST, w->count);
+    o.maximum = an_smaller(MOST, w->count);
     const an_status status = an_generator_create(&w->generator, t->trainer, &o);
     return status == AN_OK ? CLI_DONE : cli_refuse(t->call, t->ctx, NULL, status);
 }
@@ -148,7 +148,7 @@ void cli_writer_write(cli_writer *w, cli_training *t, int64_t step) {
     if (an_generator_refresh(w->generator, t->trainer) != AN_OK)
         why = an_last_error(t->ctx);
     else if (t->is_first && generate(w, t) != AN_OK)
-        why = an_generator_error(w->generator);
+        why = an_last_error(NULL);
     else if (t->is_first && !save(w, t, step))
         why = strerror(errno);
     if (!why || w->has_failed) return;

@@ -34,7 +34,7 @@ void an_picture_refuse(an_picture_file *f, const char *format, ...) {
                         f->read - (int64_t)(f->end - f->at), what);
 }
 
-bool an_picture_room(an_picture_file *f, an_picture *p, int64_t least) {
+bool an_picture_room(an_picture_file *f, an_picture *p, int64_t minimum) {
     const int64_t pixels = p->width > 0 && p->height > 0 && p->height <= AN_PICTURE_PIXELS / p->width
                                ? p->width * p->height
                                : AN_PICTURE_PIXELS + INT64_C(1);
@@ -43,7 +43,7 @@ bool an_picture_room(an_picture_file *f, an_picture *p, int64_t least) {
                           p->width, p->height, (int)AN_PICTURE_PIXELS);
         return false;
     }
-    if (f->file.size < least) {
+    if (f->file.size < minimum) {
         an_picture_refuse(f,
                           "the file has %" PRId64 " bytes, too few for the %" PRId64 " × %" PRId64
                           " pixels that its header announces",

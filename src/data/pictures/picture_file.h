@@ -25,7 +25,7 @@ void an_picture_refuse(an_picture_file *file, const char *format, ...) AN_PRINTF
 
 /* Makes room for a picture's pixels once its header is known. `least` bytes of file are needed for it, whatever they
  * are. */
-bool an_picture_room(an_picture_file *file, an_picture *picture, int64_t least);
+bool an_picture_room(an_picture_file *file, an_picture *picture, int64_t minimum);
 
 /* Each leaves its problem in the file's status. */
 void an_png_decode(an_picture_file *file, an_picture *picture);

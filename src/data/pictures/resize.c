@@ -22,7 +22,7 @@ static void release_axis(an_resize_axis *a) {
  * result at (2i + 1) from. */
 static void weigh_pixel(an_resize_axis *a, int64_t i) {
     const int64_t step = 2 * (a->from > a->to ? a->from : a->to), centre = (2 * i + 1) * a->from;
-    int32_t *weights = a->weights + i * a->most;
+    int32_t *weights = a->weights + i * a->maximum;
     int64_t begin = (centre - step) / (2 * a->to), sum = 0, largest = 0, left = INT64_C(1) << BITS;
     if (begin < 0) begin = 0;
     while (centre - (2 * begin + 1) * a->to >= step) begin++;
@@ -47,10 +47,10 @@ static bool set_axis(an_resize_axis *a, int64_t from, int64_t to) {
     if (a->from == from && a->to == to) return true;
     release_axis(a);
     const int64_t larger = from > to ? from : to;
-    a->most = 2 * larger / to + 2;
+    a->maximum = 2 * larger / to + 2;
     a->first = malloc((size_t)to * sizeof *a->first);
     a->count = malloc((size_t)to * sizeof *a->count);
-    a->weights = calloc((size_t)to * (size_t)a->most, sizeof *a->weights);
+    a->weights = calloc((size_t)to * (size_t)a->maximum, sizeof *a->weights);
     if (!a->first || !a->count || !a->weights) {
         release_axis(a);
         return false;
@@ -65,7 +65,7 @@ static bool set_axis(an_resize_axis *a, int64_t from, int64_t to) {
 
 /* One pixel of the result: neighbours lie `stride` bytes apart. */
 static unsigned char sum(const an_resize_axis *a, int64_t i, const unsigned char *line, size_t stride) {
-    const int32_t *weights = a->weights + i * a->most;
+    const int32_t *weights = a->weights + i * a->maximum;
     const unsigned char *at = line + (size_t)a->first[i] * stride;
     uint32_t total = UINT32_C(1) << (BITS - 1);
     for (int64_t k = 0; k < a->count[i]; k++) total += (uint32_t)weights[k] * at[(size_t)k * stride];

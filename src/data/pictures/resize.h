@@ -7,7 +7,7 @@
 /* How one axis of `from` pixels becomes one of `to`: pixel i of the result is a weighted sum of a few neighbours. */
 typedef struct an_resize_axis {
     int64_t from, to;
-    int64_t most;     /* neighbours that a pixel has at most */
+    int64_t maximum;  /* neighbours that a pixel has at most */
     int64_t *first;   /* of each pixel of the result */
     int64_t *count;   /* of neighbours */
     int32_t *weights; /* `most` a pixel */

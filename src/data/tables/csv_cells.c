@@ -155,12 +155,12 @@ static an_status collect_name(const place *p, const char *name, size_t length) {
     table *t = p->t;
     an_name_set *set = &t->sets[p->use.kind][p->use.rank];
     const bool is_class = p->use.kind == AN_ENCODED_TARGETS;
-    const size_t most = is_class ? AN_MOST_CLASSES : AN_MOST_CATEGORIES;
+    const size_t maximum = is_class ? AN_MOST_CLASSES : AN_MOST_CATEGORIES;
     const size_t before = set->count;
     int32_t number = 0;
     const an_status status = an_name_set_add(set, &t->own->arena, name, length, &number);
     if (status != AN_OK) return AN_NOTE(p->note, status, "%s", an_last_error(t->ctx));
-    if (set->count > before && set->count > most)
+    if (set->count > before && set->count > maximum)
         return refuse(p, is_class ? "is one class too many: targets can have at most 10,000 different names"
                                   : "is one category too many: a column of text can have at most 1,000 different "
                                     "cells; leave the column out of data.train.inputs, or group its values");

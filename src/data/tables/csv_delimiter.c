@@ -34,13 +34,13 @@ static bool are_numbers(an_csv_scan scan, char delimiter) {
 char an_csv_find_delimiter(const an_csv_scan *scan) {
     static const char candidates[] = {';', '\t', '|', ','};
     char found = ',';
-    int64_t most = 1;
+    int64_t maximum = 1;
     for (size_t i = 0; i < sizeof candidates; i++) {
         const int64_t columns = an_csv_count_columns(*scan, candidates[i]);
         const bool is_comma = candidates[i] == ',';
-        if (is_comma ? columns < most : columns <= most) continue;
-        if (is_comma && most > 1 && are_numbers(*scan, found)) continue;
-        most = columns;
+        if (is_comma ? columns < maximum : columns <= maximum) continue;
+        if (is_comma && maximum > 1 && are_numbers(*scan, found)) continue;
+        maximum = columns;
         found = candidates[i];
     }
     return found;

@@ -89,8 +89,8 @@ static an_status count_cell(an_csv_facts *f, column *c, const an_csv_cell *cell)
         return count_value(f, c, cell);
     }
     info->whole = (info->whole || info->numbers == 0) && result == AN_NUMBER_OK && is_whole(number);
-    if (result == AN_NUMBER_OK && (info->numbers == 0 || number < info->least)) info->least = number;
-    if (result == AN_NUMBER_OK && (info->numbers == 0 || number > info->most)) info->most = number;
+    if (result == AN_NUMBER_OK && (info->numbers == 0 || number < info->minimum)) info->minimum = number;
+    if (result == AN_NUMBER_OK && (info->numbers == 0 || number > info->maximum)) info->maximum = number;
     info->numbers++;
     return count_value(f, c, cell);
 }
@@ -266,12 +266,12 @@ void an_csv_facts_destroy(an_csv_facts **facts) {
 
 /* ---- asking it ---- */
 
-an_status an_csv_info_get(const an_csv_facts *facts, an_csv_info *info) {
+an_status an_csv_facts_info(const an_csv_facts *facts, an_csv_info *info) {
     AN_NEED(facts, info);
     return an_csv_info_write(facts->ctx, info, &facts->info);
 }
 
-an_status an_csv_column_get(const an_csv_facts *facts, int64_t index, an_csv_column *info) {
+an_status an_csv_facts_column(const an_csv_facts *facts, int64_t index, an_csv_column *info) {
     AN_GUARD;
     AN_NEED(facts, info);
     an_context *ctx = facts->ctx;
@@ -282,7 +282,7 @@ an_status an_csv_column_get(const an_csv_facts *facts, int64_t index, an_csv_col
     return an_csv_column_write(ctx, info, &facts->columns[index].info);
 }
 
-const char *an_csv_value(const an_csv_facts *facts, int64_t index, int64_t value, int64_t *count) {
+const char *an_csv_facts_value(const an_csv_facts *facts, int64_t index, int64_t value, int64_t *count) {
     AN_NEED_OR(NULL, facts);
     if (index < 0 || index >= facts->info.columns) return NULL;
     const column *c = &facts->columns[index];

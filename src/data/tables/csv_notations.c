@@ -48,7 +48,7 @@ void an_csv_look_end(table *t) {
 }
 
 static void keep_odd(an_csv_odd *odd, const an_csv_place *p) {
-    const size_t most = sizeof odd->text - 1, length = p->cell->length < most ? p->cell->length : most;
+    const size_t maximum = sizeof odd->text - 1, length = p->cell->length < maximum ? p->cell->length : maximum;
     if (odd->path) return;
     odd->path = p->scan->path;
     odd->line = p->cell->line;

@@ -196,7 +196,7 @@ int64_t an_encoding_category_count(const an_encoding *encoding) {
 }
 
 /* O(columns). */
-an_status an_category_info_get(const an_encoding *encoding, int64_t index, an_category_info *info) {
+an_status an_encoding_category(const an_encoding *encoding, int64_t index, an_category_info *info) {
     AN_NEED(encoding, info);
     an_category_info own = {0};
     int64_t left = index;

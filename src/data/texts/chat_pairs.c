@@ -84,8 +84,8 @@ static an_status add_answer(an_chat_reading *r, const members *m, int answer) {
  * both are. The last token of each is only a target. */
 static void cut_pair(int64_t room, int64_t *chosen, int64_t *rejected) {
     const int64_t half = room / 2, a = *chosen - 1, b = *rejected - 1;
-    const int64_t most = room - b > half ? room - b : half;
-    const int64_t kept = a < most ? a : most;
+    const int64_t maximum = room - b > half ? room - b : half;
+    const int64_t kept = a < maximum ? a : maximum;
     if (a + b <= room) return;
     *chosen = kept + 1;
     *rejected = (b < room - kept ? b : room - kept) + 1;

@@ -57,13 +57,13 @@ static an_status keep_record(reading *r, size_t begin) {
     an_context *ctx = r->ctx;
     an_pieces *p = r->pieces;
     an_tokenized *t = &p->tokenized;
-    const int64_t most = r->source->context + 1; /* the last token is only a target */
+    const int64_t maximum = r->source->context + 1; /* the last token is only a target */
     int64_t length = (int64_t)(t->count - begin);
     p->all_tokens += length;
-    if (length > most) {
+    if (length > maximum) {
         p->cut++;
-        p->cut_tokens += length - most;
-        length = most;
+        p->cut_tokens += length - maximum;
+        length = maximum;
     }
     for (int64_t i = 1; i < length && r->source->prompts; i++) t->learned[begin + (size_t)i] = 1;
     t->count = begin;

@@ -114,8 +114,9 @@ static an_status token_of(const an_sequences *s, const index_file *index, int64_
 }
 
 static an_status check_border(const index_file *index, int64_t i, int64_t before, int64_t border, an_note note) {
-    const int64_t least = i == index->borders - 1 ? index->sequences : before, most = i == 0 ? 0 : index->sequences;
-    if (border >= least && border <= most) return AN_OK;
+    const int64_t minimum = i == index->borders - 1 ? index->sequences : before,
+                  maximum = i == 0 ? 0 : index->sequences;
+    if (border >= minimum && border <= maximum) return AN_OK;
     return AN_NOTE(note, AN_ERR_PARSE,
                    "%s: byte %" PRId64 ": document %" PRId64 " begins at sequence %" PRId64
                    ", but documents must be in order, from 0 to %" PRId64,

@@ -163,12 +163,12 @@ static an_status encode(an_context *ctx, an_encoder *encoder, const members *m, 
         options.pair_length = m->pair.length;
     }
     const an_status status = an_encoder_run(encoder, m->text.bytes, m->text.length, &options, tokens, count);
-    return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_encoder_error(encoder));
+    return status == AN_OK ? AN_OK : AN_ERROR(ctx, status, "%s", an_last_error(NULL));
 }
 
 /* Takes the end of the longer text away until both fit, and of the second where they are as long. */
-static void cut_texts(int64_t *lengths, int64_t most) {
-    while (lengths[0] + lengths[1] > most && lengths[0] + lengths[1] > 0) lengths[lengths[0] > lengths[1] ? 0 : 1]--;
+static void cut_texts(int64_t *lengths, int64_t maximum) {
+    while (lengths[0] + lengths[1] > maximum && lengths[0] + lengths[1] > 0) lengths[lengths[0] > lengths[1] ? 0 : 1]--;
 }
 
 /* A text is between special tokens: before + text + between + pair + after. Types tell where the second part begins. */

@@ -13,8 +13,8 @@ enum { POINTS = 0x110000, SURROGATES = 0xd800, AFTER_SURROGATES = 0xe000 };
 
 /* One code point of at most `left` bytes; gives its length, or 0 if there is none. */
 static int decode(const unsigned char *bytes, size_t left, uint32_t *point) {
-    static const uint32_t least[AN_TOKEN_BYTES + 1] = {0, 0, 0x80, 0x800,
-                                                       0x10000}; /* a shorter form is the only right one */
+    static const uint32_t minimum[AN_TOKEN_BYTES + 1] = {0, 0, 0x80, 0x800,
+                                                         0x10000}; /* a shorter form is the only right one */
     const unsigned char first = bytes[0];
     const int length = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf8 ? 4 : 0;
     if (length == 0 || (size_t)length > left) return 0;
@@ -23,7 +23,7 @@ static int decode(const unsigned char *bytes, size_t left, uint32_t *point) {
         if ((bytes[i] & 0xc0) != 0x80) return 0;
         value = value << 6 | (bytes[i] & 0x3f);
     }
-    if (value < least[length] || value >= POINTS || (value >= SURROGATES && value < AFTER_SURROGATES)) return 0;
+    if (value < minimum[length] || value >= POINTS || (value >= SURROGATES && value < AFTER_SURROGATES)) return 0;
     *point = value;
     return length;
 }

@@ -17,7 +17,7 @@ static an_status encode(an_tokenized *t, const char *text, size_t length, bool s
     an_encode_options_init(&options, sizeof options);
     options.special = special;
     const an_status status = an_encoder_run(t->encoder, text, length, &options, tokens, count);
-    return status == AN_OK ? AN_OK : AN_ERROR(t->ctx, status, "%s", an_encoder_error(t->encoder));
+    return status == AN_OK ? AN_OK : AN_ERROR(t->ctx, status, "%s", an_last_error(NULL));
 }
 
 /* ---- what stands around a text ---- */

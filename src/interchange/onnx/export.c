@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/guard.h"
 #include "interchange/export_file.h"
+#include "interchange/exporter.h"
 #include "interchange/model_nodes.h"
 #include "interchange/onnx/export.h"
 #include "interchange/onnx/model.h"
@@ -144,8 +144,9 @@ fail:
     return status;
 }
 
-an_status an_checkpoint_export_onnx(const an_checkpoint *checkpoint, const char *file) {
-    AN_GUARD;
-    AN_NEED(checkpoint, file);
+static an_status write_onnx(const an_checkpoint *checkpoint, const char *file, const an_export_options *options) {
+    (void)options;
     return an_onnx_export(checkpoint, file, AN_ONNX_MOST_INSIDE);
 }
+
+const an_exporter an_exporter_onnx = {.name = "onnx", .write = write_onnx};

@@ -86,14 +86,14 @@ static value write_nothing(an_onnx *o, const an_node *node) {
 
 /* ---- products and pictures ---- */
 
-static value write_product(an_onnx *o, const an_node *node) {
+static value write_matmul(an_onnx *o, const an_node *node) {
     value a = SRC, b = OTHER;
     if (an_node_flag(node, "transpose_a")) a = an_onnx_transpose_last(o, a, an_node_input(node, 0)->ndims);
     if (an_node_flag(node, "transpose_b")) b = an_onnx_transpose_last(o, b, an_node_input(node, 1)->ndims);
     return as_output(o, node, AN_ONNX(o, "MatMul", a, b));
 }
 
-static value write_product_sum(an_onnx *o, const an_node *node) {
+static value write_matmul_sum(an_onnx *o, const an_node *node) {
     value sum = {0};
     for (int i = 0; i < node->input_count; i += 2) {
         value b = an_onnx_input(o, node, i + 1);
@@ -302,8 +302,8 @@ static const an_onnx_form rows[] = {
     WRITTEN(gelu_tanh),
     WRITTEN(cast),
     WRITTEN(bias),
-    WRITTEN(product),
-    WRITTEN(product_sum),
+    WRITTEN(matmul),
+    WRITTEN(matmul_sum),
     WRITTEN(convolution),
     WRITTEN(max_pool),
     WRITTEN(average_pool),

@@ -64,13 +64,13 @@ static inline double largest_lane_f64(vector_f64 x) {
 }
 #else
 static inline float largest_lane_f32(vector_f32 x) {
-    __m128 most = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-    most = _mm_max_ps(most, _mm_movehl_ps(most, most));
-    return _mm_cvtss_f32(_mm_max_ss(most, _mm_movehdup_ps(most)));
+    __m128 maximum = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    maximum = _mm_max_ps(maximum, _mm_movehl_ps(maximum, maximum));
+    return _mm_cvtss_f32(_mm_max_ss(maximum, _mm_movehdup_ps(maximum)));
 }
 static inline double largest_lane_f64(vector_f64 x) {
-    const __m128d most = _mm_max_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
-    return _mm_cvtsd_f64(_mm_max_sd(most, _mm_unpackhi_pd(most, most)));
+    const __m128d maximum = _mm_max_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(maximum, _mm_unpackhi_pd(maximum, maximum)));
 }
 #endif
 

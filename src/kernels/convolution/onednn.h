@@ -49,8 +49,8 @@ size_t an_convolution_run_room(const an_convolution_key *key, size_t images); /*
 
 /* How many samples, a power of two from `least` to `most`, to run at once so that they have no more than `bytes`; and
  * the room in which this many lie, now and where a sample is smaller. */
-int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t least, int64_t most);
-size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most);
+int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t minimum, int64_t maximum);
+size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t minimum, int64_t maximum);
 
 /* The last of a list. */
 const an_kernel *an_convolution_portable(const an_kernel *list);

@@ -30,15 +30,15 @@ static bool has_dtypes(const an_call *call) {
 /* Whether no two elements share a place. */
 static bool is_apart(const an_tensor *t) {
     bool done[AN_IMAGE_DIMS] = {0};
-    int64_t least = 1;
+    int64_t minimum = 1;
     for (int i = 0; i < AN_IMAGE_DIMS; i++) { /* dimensions from the smallest stride on */
         int next = -1;
         for (int d = 0; d < AN_IMAGE_DIMS; d++)
             if (!done[d] && t->dims[d] > 1 && (next < 0 || t->strides[d] < t->strides[next])) next = d;
         if (next < 0) break;
-        if (t->strides[next] < least) return false;
+        if (t->strides[next] < minimum) return false;
         done[next] = true;
-        least = t->strides[next] * t->dims[next];
+        minimum = t->strides[next] * t->dims[next];
     }
     return true;
 }
@@ -210,14 +210,14 @@ size_t an_convolution_run_room(const an_convolution_key *key, size_t images) {
     return LEAST + (is_f32 ? 0 : images);
 }
 
-int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t least, int64_t most) {
-    int64_t samples = least;
-    while (2 * samples <= most && 2 * (size_t)samples * sample <= bytes) samples *= 2;
+int64_t an_convolution_samples_at_once(size_t bytes, size_t sample, int64_t minimum, int64_t maximum) {
+    int64_t samples = minimum;
+    while (2 * samples <= maximum && 2 * (size_t)samples * sample <= bytes) samples *= 2;
     return samples;
 }
 
-size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t least, int64_t most) {
-    const size_t fewest = (size_t)least * sample, all = (size_t)most * sample;
+size_t an_convolution_samples_room(size_t bytes, size_t sample, int64_t minimum, int64_t maximum) {
+    const size_t fewest = (size_t)minimum * sample, all = (size_t)maximum * sample;
     const size_t room = fewest > bytes ? fewest : all < bytes ? all : bytes;
     return an_round_up(room, AN_ALIGNMENT) + AN_ALIGNMENT; /* each of two images is aligned */
 }

@@ -38,13 +38,13 @@ static void make_job(const an_call *call, int kind, job *j) {
     j->in = kind == AN_CONVOLUTION_FORWARD ? SRC : DST;
     j->out = kind == AN_CONVOLUTION_FORWARD ? DST : SRC;
     j->weights = an_convolution_weights_room(&j->key);
-    const int64_t most = j->weights > MANY_WEIGHT_BYTES ? MANY_SAMPLES : MOST_SAMPLES;
+    const int64_t maximum = j->weights > MANY_WEIGHT_BYTES ? MANY_SAMPLES : MOST_SAMPLES;
     const size_t sample = an_convolution_sample_room(&j->key);
     j->samples = j->key.dims[SRC][0];
-    j->group = an_convolution_samples_at_once(GROUP_BYTES, sample, 1, most);
+    j->group = an_convolution_samples_at_once(GROUP_BYTES, sample, 1, maximum);
     j->groups = (j->samples + j->group - 1) / j->group;
     j->key.dims[SRC][0] = j->key.dims[DST][0] = j->group;
-    j->images = an_convolution_samples_room(GROUP_BYTES, sample, 1, most);
+    j->images = an_convolution_samples_room(GROUP_BYTES, sample, 1, maximum);
     j->slot = j->images + an_convolution_run_room(&j->key, j->images);
     j->slots = an_context_threads(call->ctx) < j->groups ? an_context_threads(call->ctx) : j->groups;
     j->scratch = call->scratch;

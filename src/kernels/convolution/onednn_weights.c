@@ -58,9 +58,9 @@ typedef struct {
 
 /* The samples of a leaf. */
 typedef struct {
-    int64_t first, samples, most; /* most: that a part may have */
-    int64_t part, parts, chains;  /* samples in a part, and how many parts and chains */
-    int64_t chain;                /* the first of its chains among those of the wave */
+    int64_t first, samples, maximum; /* most: that a part may have */
+    int64_t part, parts, chains;     /* samples in a part, and how many parts and chains */
+    int64_t chain;                   /* the first of its chains among those of the wave */
     int kind;
     int slot, joins; /* of an_leaf_walk */
 } leaf;
@@ -102,8 +102,8 @@ static int64_t most_samples(const job *j, int64_t samples) {
 }
 
 static leaf cut_leaf(const job *j, int64_t first, int64_t samples) {
-    leaf l = {.first = first, .samples = samples, .most = most_samples(j, samples)};
-    l.part = an_convolution_samples_at_once(PART_BYTES, an_convolution_sample_room(&j->one), LEAST_SAMPLES, l.most);
+    leaf l = {.first = first, .samples = samples, .maximum = most_samples(j, samples)};
+    l.part = an_convolution_samples_at_once(PART_BYTES, an_convolution_sample_room(&j->one), LEAST_SAMPLES, l.maximum);
     l.parts = an_divide_up(samples, l.part);
     l.chains = an_smaller(j->most_chains, l.parts);
     l.kind = ONE_SAMPLE;
@@ -113,8 +113,8 @@ static leaf cut_leaf(const job *j, int64_t first, int64_t samples) {
     return l;
 }
 
-static size_t images_room(const job *j, int64_t most) {
-    return an_convolution_samples_room(PART_BYTES, an_convolution_sample_room(&j->one), LEAST_SAMPLES, most);
+static size_t images_room(const job *j, int64_t maximum) {
+    return an_convolution_samples_room(PART_BYTES, an_convolution_sample_room(&j->one), LEAST_SAMPLES, maximum);
 }
 
 static void make_job(const an_call *call, job *j) {
@@ -173,7 +173,7 @@ static an_status find_sets(job *j, const leaf *l) {
 
 /* Whether a leaf alone has room: no more than that, or it would have other bits there. */
 static bool has_room(const job *j, const leaf *l) {
-    const size_t images = images_room(j, l->most);
+    const size_t images = images_room(j, l->maximum);
     bool has = true;
     for (int i = 0; i < 4; i++) {
         const an_convolution_set *set = &j->kinds[l->kind].sets[i / 2][i % 2];

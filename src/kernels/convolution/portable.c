@@ -39,8 +39,8 @@ static int64_t place_of(const axis *a, int64_t position, int64_t tap) {
     return a->first + position * a->stride + tap * a->tap_stride;
 }
 
-static int64_t clamp(int64_t value, int64_t most) {
-    return value < 0 ? 0 : an_smaller(value, most);
+static int64_t clamp(int64_t value, int64_t maximum) {
+    return value < 0 ? 0 : an_smaller(value, maximum);
 }
 
 /* Which of `count` positions from `position` on have the tap inside an image of `size`. */

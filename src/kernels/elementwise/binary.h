@@ -10,7 +10,7 @@ typedef struct an_bias_attributes {
 } an_bias_attributes;
 
 typedef struct an_select_diff_attributes {
-    bool least; /* of minimum, not of maximum */
+    bool minimum; /* of minimum, not of maximum */
 } an_select_diff_attributes;
 
 typedef struct an_power_diff_attributes {

@@ -19,7 +19,7 @@ static an_status run_bias(const an_call *call) {
 }
 
 static an_status run_select_diff(const an_call *call) {
-    return ((const an_select_diff_attributes *)call->attributes)->least
+    return ((const an_select_diff_attributes *)call->attributes)->minimum
                ? an_elementwise(call, minimum_diff_f32, minimum_diff_f64)
                : an_elementwise(call, maximum_diff_f32, maximum_diff_f64);
 }

@@ -32,9 +32,9 @@ static inline REAL NAME(huber)(REAL e, REAL delta) {
     return c * (size - (REAL)0.5 * c);
 }
 
-static inline REAL NAME(clamped)(REAL e, REAL most) {
-    REAL upper = e > most ? most : e;
-    return upper < -most ? -most : upper;
+static inline REAL NAME(clamped)(REAL e, REAL maximum) {
+    REAL upper = e > maximum ? maximum : e;
+    return upper < -maximum ? -maximum : upper;
 }
 
 /* -t log s(x) - (1 - t) log(1 - s(x)) with s the sigmoid, in the form that neither overflows nor cancels. */

@@ -199,7 +199,7 @@ static void add_wave(norm_job *j, const leaf_chunk *chunks, int64_t count) {
 
 static void run_leaves(norm_job *j, const an_leaf_cut *leaves) {
     leaf_chunk chunks[WAVE_CHUNKS];
-    const int64_t most = chunks_at_once(j->call);
+    const int64_t maximum = chunks_at_once(j->call);
     int64_t count = 0;
     prepare(j, j->diff_dst, 1);
     j->slots_at = sums_bytes(j->call);
@@ -209,7 +209,7 @@ static void run_leaves(norm_job *j, const an_leaf_cut *leaves) {
         const int64_t rows = rows_a_chunk(w.end - w.begin);
         for (int64_t begin = w.begin; begin < w.end; begin += rows) {
             const int64_t end = an_smaller(begin + rows, w.end);
-            if (count == most) {
+            if (count == maximum) {
                 add_wave(j, chunks, count);
                 count = 0;
             }

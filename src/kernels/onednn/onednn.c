@@ -65,21 +65,22 @@ static void release(an_context *ctx) {
  * are masks, in which more means newer. What ANNEAL_MAX_ISA keeps from contexts, oneDNN does not use either. */
 static an_status check_level(an_context *ctx) {
 #ifdef AN_TILE_MODEL /* a test program that shall not use the processor's tiles: kernels/common/tiles.h */
-    const dnnl_cpu_isa_t most = dnnl_cpu_isa_avx512_core;
+    const dnnl_cpu_isa_t maximum = dnnl_cpu_isa_avx512_core;
 #else
-    const dnnl_cpu_isa_t most = dnnl_cpu_isa_avx512_core_amx;
+    const dnnl_cpu_isa_t maximum = dnnl_cpu_isa_avx512_core_amx;
 #endif
-    const dnnl_cpu_isa_t least = ctx->isa == AN_ISA_AMX ? most : dnnl_cpu_isa_avx512_core;
-    (void)dnnl_set_max_cpu_isa(an_isa_allowed() < AN_ISA_AMX ? dnnl_cpu_isa_avx512_core : most);
+    const dnnl_cpu_isa_t minimum = ctx->isa == AN_ISA_AMX ? maximum : dnnl_cpu_isa_avx512_core;
+    (void)dnnl_set_max_cpu_isa(an_isa_allowed() < AN_ISA_AMX ? dnnl_cpu_isa_avx512_core : maximum);
     (void)dnnl_set_cpu_isa_hints(dnnl_cpu_isa_no_hints);
     const dnnl_cpu_isa_t limit = dnnl_get_effective_cpu_isa();
-    if ((limit & least) == least && limit <= most && dnnl_get_cpu_isa_hints() == dnnl_cpu_isa_no_hints) return AN_OK;
+    if ((limit & minimum) == minimum && limit <= maximum && dnnl_get_cpu_isa_hints() == dnnl_cpu_isa_no_hints)
+        return AN_OK;
     return AN_ERROR(
         ctx, AN_ERR_STATE,
         "the program has limited oneDNN to %s%s for the whole process, but a context with instruction set %s needs %s: "
         "create a plan before oneDNN is first used, or use kernels without it, as in convolution=portable",
         dnnl_cpu_isa2str(limit), dnnl_get_cpu_isa_hints() == dnnl_cpu_isa_no_hints ? "" : " with hints",
-        an_isa_name(ctx->isa), dnnl_cpu_isa2str(least));
+        an_isa_name(ctx->isa), dnnl_cpu_isa2str(minimum));
 }
 
 static an_status open_state(an_context *ctx) {

@@ -7,17 +7,17 @@
 
 enum { ALIGNMENT = 64 };
 
-static int64_t most_leaves(const an_leaf_cut *most) {
-    return an_smaller(most->count, most->samples);
+static int64_t most_leaves(const an_leaf_cut *maximum) {
+    return an_smaller(maximum->count, maximum->samples);
 }
 
 /* Each leaf but one adds at most all rows of a step but one as padding, and the last may do so in any case. */
-int64_t an_amx_leaves_most_steps(const an_leaf_cut *most, int64_t depth) {
-    return (depth + most_leaves(most) * (AN_AMX_DEPTH - 1)) / AN_AMX_DEPTH;
+int64_t an_amx_leaves_most_steps(const an_leaf_cut *maximum, int64_t depth) {
+    return (depth + most_leaves(maximum) * (AN_AMX_DEPTH - 1)) / AN_AMX_DEPTH;
 }
 
-int an_amx_leaves_slots(const an_leaf_cut *most) {
-    return (int)an_smaller(an_leaf_slots(most->count), most_leaves(most));
+int an_amx_leaves_slots(const an_leaf_cut *maximum) {
+    return (int)an_smaller(an_leaf_slots(maximum->count), most_leaves(maximum));
 }
 
 static size_t parts_bytes(int64_t leaves) {
@@ -25,10 +25,10 @@ static size_t parts_bytes(int64_t leaves) {
 }
 
 /* Every cut of k makes one run more at most. */
-size_t an_amx_leaves_bytes(const an_leaf_cut *most, int64_t depth) {
-    const int64_t leaves = most_leaves(most);
+size_t an_amx_leaves_bytes(const an_leaf_cut *maximum, int64_t depth) {
+    const int64_t leaves = most_leaves(maximum);
     const int64_t chunks =
-        an_divide_up(an_amx_leaves_most_steps(most, depth), AN_AMX_CHUNK_PIECES * AN_AMX_PIECE_STEPS);
+        an_divide_up(an_amx_leaves_most_steps(maximum, depth), AN_AMX_CHUNK_PIECES * AN_AMX_PIECE_STEPS);
     const int64_t runs = leaves + chunks * AN_AMX_CHUNK_PIECES;
     return parts_bytes(leaves) + (size_t)an_next_multiple(runs * (int64_t)sizeof(an_amx_leaf_run), ALIGNMENT);
 }

@@ -51,9 +51,9 @@ struct an_amx_leaves {
 };
 
 /* For a cut, and all with at most as many leaves and samples. */
-size_t an_amx_leaves_bytes(const an_leaf_cut *most, int64_t depth);
-int64_t an_amx_leaves_most_steps(const an_leaf_cut *most, int64_t depth);
-int an_amx_leaves_slots(const an_leaf_cut *most);
+size_t an_amx_leaves_bytes(const an_leaf_cut *maximum, int64_t depth);
+int64_t an_amx_leaves_most_steps(const an_leaf_cut *maximum, int64_t depth);
+int an_amx_leaves_slots(const an_leaf_cut *maximum);
 
 /* False: there is no more than one leaf with samples. */
 bool an_amx_leaves_make(an_amx_leaves *leaves, const an_leaf_cut *cut, int64_t depth, void *scratch);

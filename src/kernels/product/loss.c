@@ -209,23 +209,23 @@ static make_part *const *parts_of(const job *j, int *count) {
 
 /* Of all parts of a chunk. */
 static size_t parts_scratch(const job *j, const an_loss_chunk *chunk) {
-    size_t most = 0;
+    size_t maximum = 0;
     int count;
     make_part *const *parts = parts_of(j, &count);
     for (int i = 0; i < count; i++) {
         part p = {0};
         parts[i](j, &p, chunk);
         const size_t bytes = p.kernel->scratch ? p.kernel->scratch(&p.call) : 0;
-        if (bytes > most) most = bytes;
+        if (bytes > maximum) maximum = bytes;
     }
-    return most;
+    return maximum;
 }
 
 /* A chunk that is shorter needs no more than a whole one. With leaves, a call with fewer samples may have larger
  * chunks, and a chunk may have one leaf or several. */
 static size_t scratch(const an_call *call) {
     const job j = job_of(call);
-    size_t most = parts_scratch(&j, &(an_loss_chunk){.rows = j.chunk});
+    size_t maximum = parts_scratch(&j, &(an_loss_chunk){.rows = j.chunk});
     for (int64_t rows = AN_PRODUCT_CUT, done = 0; j.cut.rows && done < j.rows; rows *= 2) {
         an_loss_chunk chunk = {.rows = done = an_smaller(rows, j.rows)};
         const an_leaf_cut leaves = {.count = j.leaves->count,
@@ -233,11 +233,11 @@ static size_t scratch(const an_call *call) {
         const size_t one = parts_scratch(&j, &chunk);
         chunk.leaves = &leaves;
         const size_t several = parts_scratch(&j, &chunk);
-        if (one > most) most = one;
-        if (several > most) most = several;
+        if (one > maximum) maximum = one;
+        if (several > maximum) maximum = several;
     }
     return j.logits_bytes + j.losses_bytes + j.sums_bytes + j.factors_bytes + j.ends_bytes +
-           (size_t)j.cut.buffers * j.buffer_bytes + most;
+           (size_t)j.cut.buffers * j.buffer_bytes + maximum;
 }
 
 /* A weight is one for each row, or for several that follow each other: a chunk may begin among them. */

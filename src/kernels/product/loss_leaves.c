@@ -7,20 +7,20 @@
 /* ---- the choice ---- */
 
 /* A node that holds b buffers besides its own is made of 2^b nodes that are more than a chunk each (node_buffers). */
-static an_loss_cut cut_of(int64_t rows, int64_t all, const an_leaf_cut *most) {
+static an_loss_cut cut_of(int64_t rows, int64_t all, const an_leaf_cut *maximum) {
     an_loss_cut cut = {.rows = rows};
-    const int64_t leaves = an_smaller(most->count, most->samples);
+    const int64_t leaves = an_smaller(maximum->count, maximum->samples);
     for (int64_t nodes = 2; nodes <= leaves && nodes * (rows + 1) <= all; nodes *= 2) cut.buffers++;
     return cut;
 }
 
-an_loss_cut an_loss_cut_choose(int64_t all, const an_leaf_cut *most, size_t row_bytes, size_t buffer_bytes) {
+an_loss_cut an_loss_cut_choose(int64_t all, const an_leaf_cut *maximum, size_t row_bytes, size_t buffer_bytes) {
     an_loss_cut best = {0};
-    size_t least = SIZE_MAX;
+    size_t minimum = SIZE_MAX;
     for (int64_t rows = AN_PRODUCT_CUT; best.rows == 0 || rows < 2 * all; rows *= 2) {
-        const an_loss_cut cut = cut_of(rows, all, most);
+        const an_loss_cut cut = cut_of(rows, all, maximum);
         const size_t bytes = (size_t)an_smaller(rows, all) * row_bytes + (size_t)cut.buffers * buffer_bytes;
-        if (bytes < least) best = cut, least = bytes;
+        if (bytes < minimum) best = cut, minimum = bytes;
     }
     return best;
 }

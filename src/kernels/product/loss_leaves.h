@@ -23,7 +23,7 @@ typedef struct an_loss_cut {
 
 /* The one that takes the least memory for `all` rows of as many samples, whatever the leaves are. It takes no more for
  * fewer rows, samples or leaves. */
-an_loss_cut an_loss_cut_choose(int64_t all, const an_leaf_cut *most, size_t row_bytes, size_t buffer_bytes);
+an_loss_cut an_loss_cut_choose(int64_t all, const an_leaf_cut *maximum, size_t row_bytes, size_t buffer_bytes);
 
 /* The product of a chunk: its sums, as those of `leaves` (NULL: one leaf), and what is added to them (product.h). */
 typedef struct an_loss_chunk {

@@ -71,8 +71,8 @@ static size_t scratch(const an_call *call) {
         an_product_scratch(call->ctx, f64, 1, job.items * job.rows, job.columns, job.depth),
         an_product_scratch(call->ctx, f64, 1, job.rows, job.items * job.columns, job.depth),
     };
-    size_t most = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
-    return most > bytes[2] ? most : bytes[2];
+    size_t maximum = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
+    return maximum > bytes[2] ? maximum : bytes[2];
 }
 
 /* The core finishes rows; a row is a block. */

@@ -55,18 +55,18 @@ void an_rounded_store(const an_rounded_job *job, int64_t row, int64_t rows, int6
  * number, and nothing that is computed with it. */
 static inline float an_round_block(const float *values, int16_t *numbers) {
     const uint32_t infinity = 0x7f800000, sign = 0x80000000;
-    const float least = 0x1p-80F, whole = 0x1.8p23F; /* where neighbours are 1 apart */
+    const float minimum = 0x1p-80F, whole = 0x1.8p23F; /* where neighbours are 1 apart */
     uint32_t bits = 0;
     for (int i = 0; i < AN_Q8_0_ELEMENTS; i++) {
         const uint32_t size = an_bits_of_f32(values[i]) & ~sign; /* in the order of the numbers */
         bits = size > bits ? size : bits;
     }
-    const float most = an_f32_of_bits(bits);
-    const bool counts = bits < infinity && most >= least;
-    const float factor = counts ? (float)AN_ROUNDED_MOST / most : 0;
+    const float maximum = an_f32_of_bits(bits);
+    const bool counts = bits < infinity && maximum >= minimum;
+    const float factor = counts ? (float)AN_ROUNDED_MOST / maximum : 0;
     for (int i = 0; i < AN_Q8_0_ELEMENTS; i++)
         numbers[i] = (int16_t)(an_bits_of_f32(values[i] * factor + whole) - an_bits_of_f32(whole));
-    return counts ? most / (float)AN_ROUNDED_MOST : bits < infinity ? 0 : an_f32_of_bits(infinity | 1U << 22);
+    return counts ? maximum / (float)AN_ROUNDED_MOST : bits < infinity ? 0 : an_f32_of_bits(infinity | 1U << 22);
 }
 
 /* a·b + c, rounded once. Where there is no instruction for it: the product is exact in f64, and a sum there that is not

@@ -63,15 +63,15 @@ static void make_one(one *o, const an_call *call, const an_tensor *sums, int pai
 
 static size_t scratch(const an_call *call) {
     const an_tensor sums = sums_of(call);
-    size_t most = 0;
+    size_t maximum = 0;
     for (int i = 0; i < pairs_of(call); i++) {
         one o;
         make_one(&o, call, &sums, i);
         const size_t bytes = o.kernel->scratch ? o.kernel->scratch(&o.call) : 0;
         if (bytes == AN_SCRATCH_FAILED) return bytes;
-        if (bytes > most) most = bytes;
+        if (bytes > maximum) maximum = bytes;
     }
-    return room(call) + most;
+    return room(call) + maximum;
 }
 
 typedef struct {

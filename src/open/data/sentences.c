@@ -27,7 +27,7 @@ static an_status open_sentences(const an_data_opening *o, const an_tokenizer *to
     AN_TRY_RETURN(an_open_context(o->config, ctx, o->path, &s.context));
     s.padded = !an_config_is(o->config, AN_KEY(o->path, "context"), "auto");
     if (like && !s.padded) {
-        AN_TRY_RETURN(an_field_get(like, 0, &field));
+        AN_TRY_RETURN(an_dataset_field(like, 0, &field));
         s.context = field.dims[0];
         s.padded = true;
     }

@@ -42,7 +42,7 @@ an_status an_open_embedded(an_model_opening *o, an_embedded_column columns[AN_OP
     for (; *count < found; ++*count) {
         an_category_info info;
         an_category_info_init(&info, sizeof info);
-        AN_TRY_RETURN(an_category_info_get(encoding, *count, &info));
+        AN_TRY_RETURN(an_encoding_category(encoding, *count, &info));
         an_embedded_column *c = &columns[*count];
         an_embedded_column_init(c, sizeof *c);
         c->begin = info.begin;

@@ -13,11 +13,11 @@ static an_status find_fields(an_model_opening *o) {
     an_field_init(&o->inputs, sizeof o->inputs);
     an_field_init(&o->targets, sizeof o->targets);
     if (!o->dataset) return AN_OK;
-    AN_TRY_RETURN(an_field_get(o->dataset, 0, &o->inputs));
+    AN_TRY_RETURN(an_dataset_field(o->dataset, 0, &o->inputs));
     for (int i = an_dataset_field_count(o->dataset) - 1; i >= 0; i--) {
         an_field field;
         an_field_init(&field, sizeof field);
-        AN_TRY_RETURN(an_field_get(o->dataset, i, &field));
+        AN_TRY_RETURN(an_dataset_field(o->dataset, i, &field));
         if (field.target) o->targets = field;
     }
     return AN_OK;

@@ -12,8 +12,8 @@ static inline double an_schedule_progress(int64_t u, int64_t length) {
     return length <= 0 || u >= length ? 1 : (double)u / (double)length;
 }
 
-static inline double an_schedule_above(double least, double share) {
-    return least + (1 - least) * share;
+static inline double an_schedule_above(double minimum, double share) {
+    return minimum + (1 - minimum) * share;
 }
 
 static inline double an_schedule_half_cosine(double p) {

@@ -312,7 +312,7 @@ int64_t an_trainer_class_count(const an_trainer *trainer) {
     return trainer->evaluator.details.classes;
 }
 
-an_status an_class_metrics_get(const an_trainer *trainer, int64_t index, an_class_metrics *metrics) {
+an_status an_trainer_class_metrics(const an_trainer *trainer, int64_t index, an_class_metrics *metrics) {
     AN_GUARD;
     AN_NEED(trainer, metrics);
     an_context *ctx = trainer->ctx;
@@ -357,7 +357,7 @@ int64_t an_trainer_label_count(const an_trainer *trainer) {
     return trainer->evaluator.details.labels;
 }
 
-an_status an_label_metrics_get(const an_trainer *trainer, int64_t index, an_label_metrics *metrics) {
+an_status an_trainer_label_metrics(const an_trainer *trainer, int64_t index, an_label_metrics *metrics) {
     AN_GUARD;
     AN_NEED(trainer, metrics);
     an_context *ctx = trainer->ctx;
@@ -372,7 +372,7 @@ int64_t an_trainer_output_count(const an_trainer *trainer) {
     return trainer->evaluator.details.outputs;
 }
 
-an_status an_output_metrics_get(const an_trainer *trainer, int64_t index, an_output_metrics *metrics) {
+an_status an_trainer_output_metrics(const an_trainer *trainer, int64_t index, an_output_metrics *metrics) {
     AN_GUARD;
     AN_NEED(trainer, metrics);
     an_context *ctx = trainer->ctx;

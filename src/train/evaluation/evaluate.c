@@ -387,7 +387,7 @@ static an_status evaluate(an_trainer *t, an_evaluation *evaluation, bool *stoppe
     return status == AN_OK ? hidden : status;
 }
 
-an_status an_evaluation_get(const an_trainer *trainer, an_evaluation *evaluation) {
+an_status an_trainer_evaluation(const an_trainer *trainer, an_evaluation *evaluation) {
     AN_GUARD;
     AN_NEED(trainer, evaluation);
     if (trainer->record.progress.evaluation.samples == 0)

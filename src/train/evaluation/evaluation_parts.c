@@ -42,7 +42,7 @@ an_loader_options an_evaluation_loader(an_trainer *t) {
         .dataset = t->evaluator.data,
         .threads = t->samples.threads,
         .ahead = t->samples.threads, /* one for each: a batch may be large, and training has its own */
-        .most = t->evaluator.data ? an_evaluation_micro(t) : 0,
+        .maximum = t->evaluator.data ? an_evaluation_micro(t) : 0,
         .evaluates = true,
         .indices = evaluation_indices,
         .user = t};
