@@ -28,6 +28,7 @@ enum {
     STEPS = 400,
     SAVE_EVERY = 9,
     OVER = 5,
+    KEEP_NAMED = 3,
     MOST_TAKEN = 64,
     LINE_BYTES = 2048,
     FAILED = 1,
@@ -40,7 +41,7 @@ static const char config_text[] = "run: {dir: run, steps: %d, seed: 11}\n"
                                   "model: {type: mlp, hidden: [8], dropout: 0.2}\n"
                                   "data: {train: {type: csv, path: ledger.csv}, threads: 2}\n"
                                   "batch: {micro: 3, leaves: 2, accumulate: {0: 2, 1: 4, 3: 6, 6: 2}}\n"
-                                  "save: {every: 14 steps, keep_last: 2, keep_named: 3}\n"
+                                  "save: {every: 14 steps, keep_last: 2, keep_named: %d}\n"
                                   "log: {every: 1 steps, tensorboard: off}\n";
 
 /* What one step took. */
@@ -108,6 +109,25 @@ static int save(an_trainer *trainer, an_context *ctx, int64_t step) {
     return fclose(file) == 0 && rename("saved.new", "saved.txt") == 0 ? 0 : fail(NULL, "saved.txt");
 }
 
+static an_status open_at(an_trainer **trainer, an_context *ctx, int64_t user_step) {
+    an_open_options opening;
+    an_open_options_init(&opening, sizeof opening);
+    opening.user_step = &user_step;
+    return an_trainer_open(trainer, ctx, "ledger.yaml", &opening);
+}
+
+/* Whether as many newer user steps are there as the run keeps: then this one was removed for them. Their saves need not
+ * have returned: on a slow disk, one launch after another may be killed before that. */
+static bool is_replaced(an_context *ctx, int64_t user_step) {
+    int newer = 0;
+    for (int64_t k = user_step + 1; k <= STEPS / (OVER * SAVE_EVERY); k++) {
+        an_trainer *trainer = NULL;
+        newer += open_at(&trainer, ctx, k) == AN_OK;
+        an_trainer_destroy(&trainer);
+    }
+    return newer >= KEEP_NAMED;
+}
+
 /* What a launch before this one saved last is there. */
 static int check_saved(an_context *ctx) {
     int64_t user_step, step;
@@ -116,11 +136,9 @@ static int check_saved(an_context *ctx) {
     if (!file) return 0;
     const int read = fscanf(file, "%" SCNd64 " %" SCNd64, &user_step, &step); /* NOLINT(cert-err34-c) */
     fclose(file);
-    an_open_options opening;
-    an_open_options_init(&opening, sizeof opening);
-    opening.user_step = &user_step;
-    if (read != 2 || an_trainer_open(&trainer, ctx, "ledger.yaml", &opening) != AN_OK)
-        return fail(ctx, "a save that had returned cannot be opened");
+    const an_status status = read == 2 ? open_at(&trainer, ctx, user_step) : AN_ERR_FILE;
+    if (status == AN_ERR_UNKNOWN && is_replaced(ctx, user_step)) return 0;
+    if (status != AN_OK) return fail(ctx, "a save that had returned cannot be opened");
     const bool is_old = an_trainer_next_step(trainer) < step;
     an_trainer_destroy(&trainer);
     return is_old ? fail(ctx, "an older save was opened than the last one") : 0;
@@ -227,7 +245,7 @@ static bool check_epochs(const taken *steps) {
 static bool write_files(void) {
     FILE *config = fopen("ledger.yaml", "we"), *data = fopen("ledger.csv", "we");
     if (!config || !data) return false;
-    fprintf(config, config_text, STEPS);
+    fprintf(config, config_text, STEPS, KEEP_NAMED);
     fputs("a,b,y\n", data);
     for (int i = 0; i < SAMPLES; i++) fprintf(data, "%d,%d,%d\n", i % 7, i % 5, i % 3);
     const int unwritten = fclose(config) | fclose(data);
