@@ -2,9 +2,9 @@
  * model is and has its weights.
  *
  *     an_pretrained_open(&p, ctx, "SmolLM2-135M");
- *     an_pretrained_graph(p, &graph, NULL);      a graph like that of an_model_llama
- *     an_trainer_create(&trainer, ctx, graph, …);
- *     an_trainer_load_weights(trainer, &init);           with init.path = "SmolLM2-135M": the weights
+ *     an_pretrained_graph(p, &graph, NULL);        a graph like that of an_model_llama
+ *     an_trainer_create(&trainer, graph, …);
+ *     an_trainer_load_weights(trainer, &options);  the weights, with options.path = "SmolLM2-135M"
  *
  * None of these functions is collective. */
 #ifndef ANNEAL_PRETRAINED_H
