@@ -137,9 +137,10 @@ static bool is_in(const an_option *option, const char *table) {
 
 static an_status add_entry(collection *c, const entry *e, const char *table) {
     an_context *ctx = c->ctx;
-    an_option *last = c->count > 0 ? &c->items[c->count - 1] : NULL;
     const char *name = !e->option->rows && is_in(e->option, table) ? e->kind->name : "";
-    if (!last || e->option->place == 0 || last->place != e->option->place || strcmp(last->path, e->option->path) != 0)
+    if (c->count == 0) return add_option(c, e->option, name);
+    an_option *last = &c->items[c->count - 1];
+    if (e->option->place == 0 || last->place != e->option->place || strcmp(last->path, e->option->path) != 0)
         return add_option(c, e->option, name);
     AN_TRY_RETURN(add_word(c, &last->of, name));
     return add_members(c, last, e->option->members);

@@ -128,14 +128,16 @@ static an_status find_parts(const cli_checkpoint *c, an_config *config, char bes
     return status;
 }
 
-static an_status write_export(const cli_checkpoint *c, const format *f, const char *place, an_export_options *o) {
+static an_status write_export(const cli_checkpoint *c, const format *f, const char *place,
+                              const an_export_options *given) {
     an_config *config = NULL;
+    an_export_options o = *given;
     char beside[CLI_PATH];
     an_status status = AN_OK;
     if (f->has_types) status = cli_checkpoint_config(c, c->ctx, 0, NULL, &config);
-    if (status == AN_OK && f->has_types) status = find_parts(c, config, beside, o);
-    if (status == AN_OK) status = an_checkpoint_export(c->checkpoint, place, o);
-    if (status == AN_OK && f->has_types && c->info.is_run && !o->tokenizer && !o->from)
+    if (status == AN_OK && f->has_types) status = find_parts(c, config, beside, &o);
+    if (status == AN_OK) status = an_checkpoint_export(c->checkpoint, place, &o);
+    if (status == AN_OK && f->has_types && c->info.is_run && !o.tokenizer && !o.from)
         cli_tell(
             "warning: %s has no tokenizer, because none is known for this run, so programs that read it cannot take "
             "text",
