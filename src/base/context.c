@@ -62,7 +62,6 @@ static an_status choose_isa(an_isa asked, an_isa *isa) {
 an_status an_context_begin(an_context **context, const an_context_options *given) {
     an_context_options options;
     an_allocator allocator;
-    an_context *const ctx = NULL; /* there is none yet */
     an_context *c;
     *context = NULL;
     AN_TRY_RETURN(an_context_options_read(NULL, &options, given));

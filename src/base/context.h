@@ -7,12 +7,13 @@
 #include "anneal/experimental.h"
 #include "anneal/heartbeat.h"
 #include "base/device.h"
-#include "base/kind.h"
+#include "base/options/kind.h"
 #include "base/pool.h"
 
 enum { AN_MESSAGE_BYTES = 1024, AN_TRAIL_FRAMES = 16, AN_TRAIL_BYTES = 3072 };
 
 typedef struct an_error {
+    uint64_t number; /* among the errors of the process; 0: there was none */
     an_status status;
     int frames;
     struct {

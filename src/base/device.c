@@ -12,7 +12,7 @@ static an_status host_allocate(const an_device *device, an_context *ctx, void **
 }
 
 static void host_release(const an_device *device, an_context *ctx, void **memory, size_t bytes) {
-    (void)device;
+    (void)device, (void)bytes;
     an_release(ctx, memory, bytes, 1);
 }
 

@@ -112,7 +112,6 @@ an_status an_arena_alloc(an_arena *arena, void **memory, size_t count, size_t el
 }
 
 an_status an_arena_string(an_arena *arena, const char **copy, const char *text, size_t length) {
-    an_context *ctx = arena->ctx;
     void *bytes = NULL;
     AN_TRY_RETURN(an_arena_alloc(arena, &bytes, length + 1, 1));
     memcpy(bytes, text, length);

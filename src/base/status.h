@@ -1,8 +1,8 @@
 /* How errors travel: the failing place leaves a message on the context, and every function on the way up adds its
  * frame.
  *
- * A function that can fail has a local `an_status status`, an `an_context *ctx` in sight (both macros use it) and one
- * label `fail:` that frees what it took and returns status.
+ * A function that can fail and has something to free has a local `an_status status` and one label `fail:` that frees
+ * what it took and returns status. Others use AN_TRY_RETURN.
  */
 #ifndef AN_BASE_STATUS_H
 #define AN_BASE_STATUS_H
@@ -18,8 +18,8 @@ bool an_status_is_error(int64_t number);
 void an_error_set(an_context *ctx, an_status status, const char *function, const char *file, int line,
                   const char *format, ...) AN_PRINTF(6, 7);
 
-/* Adds a frame to the trail of the error that is on its way up. */
-void an_error_frame(an_context *ctx, const char *function, const char *file, int line);
+/* Adds a frame to the trail of the error that is on its way up: the last one of the calling thread. */
+void an_error_frame(const char *function, const char *file, int line);
 
 /* Its value is the code itself, so that compilers and analysers see that it is no AN_OK. */
 #define AN_ERROR(ctx, code, ...) (an_error_set((ctx), (code), __func__, __FILE__, __LINE__, __VA_ARGS__), (code))
@@ -35,23 +35,23 @@ void an_error_frame(an_context *ctx, const char *function, const char *file, int
         if (!(condition)) AN_FAIL((ctx), (code), __VA_ARGS__); \
     } while (0)
 
-#define AN_TRY(call)                                           \
-    do {                                                       \
-        status = (call);                                       \
-        if (status != AN_OK) {                                 \
-            an_error_frame(ctx, __func__, __FILE__, __LINE__); \
-            goto fail;                                         \
-        }                                                      \
+#define AN_TRY(call)                                      \
+    do {                                                  \
+        status = (call);                                  \
+        if (status != AN_OK) {                            \
+            an_error_frame(__func__, __FILE__, __LINE__); \
+            goto fail;                                    \
+        }                                                 \
     } while (0)
 
 /* The same for functions that have nothing to free. */
-#define AN_TRY_RETURN(call)                                    \
-    do {                                                       \
-        an_status status_ = (call);                            \
-        if (status_ != AN_OK) {                                \
-            an_error_frame(ctx, __func__, __FILE__, __LINE__); \
-            return status_;                                    \
-        }                                                      \
+#define AN_TRY_RETURN(call)                               \
+    do {                                                  \
+        an_status status_ = (call);                       \
+        if (status_ != AN_OK) {                           \
+            an_error_frame(__func__, __FILE__, __LINE__); \
+            return status_;                               \
+        }                                                 \
     } while (0)
 
 /* ---- pointers that a public function cannot do without ---- It names them before anything else:

@@ -96,7 +96,6 @@ static an_status receive(an_reduction_peers *x, an_bucket *b, char *to, const an
 
 static an_status gather_piece(an_reduction_peers *x, an_bucket *b, const an_cell *cell, int group, int64_t held,
                               int64_t kept) {
-    an_context *ctx = x->pipeline.ctx;
     const an_reduction_round *r = &x->rounds[b->round];
     const an_page_range theirs = an_cell_slice(cell, group, &b->part), own = an_cell_slice(cell, cell->mine, &b->part);
     const int holder = an_cell_holder(cell, group);
@@ -109,7 +108,6 @@ static an_status gather_piece(an_reduction_peers *x, an_bucket *b, const an_cell
 }
 
 static an_status begin_gather(an_reduction_peers *x, an_bucket *b, int round) {
-    an_context *ctx = x->pipeline.ctx;
     b->round = round;
     b->is_added = false;
     b->parcel.receives = b->parcel.sends = 0;
@@ -170,7 +168,6 @@ static bool all_have_returned(const an_reduction_peers *x, const an_bucket *b) {
  * come before it is complete. */
 static an_status find_outputs(an_reduction_peers *x, an_bucket *b, const an_page_range *own, int64_t kept,
                               int *copies) {
-    an_context *ctx = x->pipeline.ctx;
     const an_reduction_round *r = &x->rounds[b->round];
     *copies = 1;
     if (b->round + 1 < x->schedule.rounds) {
@@ -191,7 +188,6 @@ static an_status find_outputs(an_reduction_peers *x, an_bucket *b, const an_page
 
 static an_status find_sources(an_reduction_peers *x, an_bucket *b, const an_page_range *own, int64_t position,
                               int64_t kept) {
-    an_context *ctx = x->pipeline.ctx;
     const an_reduction_round *r = &x->rounds[b->round];
     for (int group = 0; group < r->groups; group++)
         for (int node = r->starts[group]; node < r->starts[group + 1]; node++) {
@@ -238,7 +234,6 @@ static an_status add_round(an_reduction_peers *x, an_bucket *b) {
 /* ---- returning ---- */
 
 static an_status return_cell(an_reduction_peers *x, an_bucket *b, const an_cell *cell) {
-    an_context *ctx = x->pipeline.ctx;
     const an_page_range own = an_cell_slice(cell, cell->mine, &b->part);
     const size_t bytes = (size_t)length(&own) * x->page_bytes;
     for (int group = 0; group < cell->groups; group++) {
@@ -261,7 +256,6 @@ static an_status return_cell(an_reduction_peers *x, an_bucket *b, const an_cell 
 }
 
 static an_status begin_return(an_reduction_peers *x, an_bucket *b, int round) {
-    an_context *ctx = x->pipeline.ctx;
     b->is_returning = true;
     b->round = round;
     b->parcel.receives = b->parcel.sends = 0;
@@ -298,7 +292,6 @@ an_status an_bucket_begin(an_reduction_peers *peers, an_bucket *bucket) {
 }
 
 static an_status advance_gather(an_reduction_peers *x, an_bucket *b, bool *moved) {
-    an_context *ctx = x->pipeline.ctx;
     bool done = true;
     if (!b->is_added) {
         if (is_windowed(x, b->round))
@@ -318,7 +311,6 @@ static an_status advance_gather(an_reduction_peers *x, an_bucket *b, bool *moved
 }
 
 static an_status advance_return(an_reduction_peers *x, an_bucket *b, bool *moved) {
-    an_context *ctx = x->pipeline.ctx;
     bool done;
     if (is_windowed(x, b->round)) {
         done = all_have_returned(x, b);

@@ -234,7 +234,6 @@ an_status an_gathering_wait(an_gathering *gathering, int unit) {
 
 an_status an_gathering_finish(an_gathering *gathering) {
     an_pipeline *p = &gathering->peers.pipeline;
-    an_context *ctx = p->ctx;
     AN_TRY_RETURN(an_pipeline_wait(p, is_everywhere, -1));
     p->is_open = false;
     return AN_OK;

@@ -72,7 +72,6 @@ int64_t an_gather_slot_measure(const an_gather_peers *peers, const an_gather_uni
 /* ---- messages ---- */
 
 static an_status send(an_gather_peers *p, an_gather_slot *slot, int run, int to) {
-    an_context *ctx = p->pipeline.ctx;
     const segment s = segment_of(p, slot->unit, run, p->rank);
     for (size_t at = 0; at < s.bytes; at += p->message_bytes) {
         const size_t bytes = (size_t)an_smaller((int64_t)(s.bytes - at), (int64_t)p->message_bytes);
@@ -82,7 +81,6 @@ static an_status send(an_gather_peers *p, an_gather_slot *slot, int run, int to)
 }
 
 static an_status receive(an_gather_peers *p, an_gather_slot *slot, int run, int from) {
-    an_context *ctx = p->pipeline.ctx;
     const segment s = segment_of(p, slot->unit, run, from);
     for (size_t at = 0; at < s.bytes; at += p->message_bytes) {
         const size_t bytes = (size_t)an_smaller((int64_t)(s.bytes - at), (int64_t)p->message_bytes);
@@ -95,7 +93,6 @@ static an_status receive(an_gather_peers *p, an_gather_slot *slot, int run, int 
 /* Between two ranks, messages of a slot go in the order of the units that had it, and of their runs. */
 static an_status begin(void *owner, an_parcel *parcel, int64_t index) {
     an_gather_peers *p = owner;
-    an_context *ctx = p->pipeline.ctx;
     an_gather_slot *slot = (an_gather_slot *)(void *)parcel;
     const an_gather_start *start = &p->starts[parcel->unit];
     (void)index;
@@ -178,7 +175,6 @@ static bool is_copied(const an_gather_peers *p, const an_gather_slot *slot) {
 }
 
 static an_status copy_what_is_there(an_gather_peers *p, an_gather_slot *slot, bool *moved) {
-    an_context *ctx = p->pipeline.ctx;
     size_t room = AN_GATHER_COPY_BYTES;
     for (; !is_copied(p, slot); slot->next_rank++, slot->next_run = 0) {
         const int from = (p->rank + slot->next_rank) % p->ranks;
@@ -197,7 +193,6 @@ static an_status copy_what_is_there(an_gather_peers *p, an_gather_slot *slot, bo
 static an_status advance(void *owner, an_parcel *parcel, bool *moved) {
     an_gather_peers *p = owner;
     an_gather_slot *slot = (an_gather_slot *)(void *)parcel;
-    an_context *ctx = p->pipeline.ctx;
     bool done = true;
     if (!slot->has_come) {
         AN_TRY_RETURN(copy_what_is_there(p, slot, moved));

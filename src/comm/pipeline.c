@@ -40,7 +40,6 @@ an_status an_parcel_has_gone(an_pipeline *p, an_parcel *parcel, bool *done) {
 
 /* Begins parcels of units that were started, as long as there is room for them. */
 static an_status begin_parcels(an_pipeline *p) {
-    an_context *ctx = p->ctx;
     while (p->first < p->started && p->number - p->done < (uint64_t)p->in_flight) {
         const int unit = p->units[p->first % (uint64_t)p->unit_count].waiting;
         an_parcel *parcel = an_pipeline_parcel(p, p->number);
@@ -60,7 +59,6 @@ static an_status begin_parcels(an_pipeline *p) {
 
 /* One look at every parcel that is on its way. */
 static an_status move_on(an_pipeline *p, bool *moved) {
-    an_context *ctx = p->ctx;
     an_status status = AN_OK;
     *moved = false;
     if (p->is_moving) return AN_OK;

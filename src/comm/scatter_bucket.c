@@ -143,7 +143,6 @@ static char *received_pages(const an_scatter_peers *p, const an_scatter_bucket *
 static an_status begin(void *owner, an_parcel *parcel, int64_t index) {
     an_scatter_peers *p = owner;
     an_scatter_bucket *b = (an_scatter_bucket *)(void *)parcel;
-    an_context *ctx = p->pipeline.ctx;
     b->round = p->states[parcel->unit].rounds - 1;
     b->index = index;
     b->src = p->states[parcel->unit].src;
@@ -206,7 +205,6 @@ static void add(an_scatter_peers *p, const an_scatter_bucket *b) {
 static an_status advance(void *owner, an_parcel *parcel, bool *moved) {
     an_scatter_peers *p = owner;
     an_scatter_bucket *bucket = (an_scatter_bucket *)(void *)parcel;
-    an_context *ctx = p->pipeline.ctx;
     bool done = true;
     if (!bucket->is_added) {
         AN_TRY_RETURN(an_parcel_has_come(&p->pipeline, &bucket->parcel, &done));

@@ -71,7 +71,6 @@ static an_status receive(an_comm *comm, verdict *v, int from) {
 
 /* The tree of an_comm_merge: up to rank 0, and down again. */
 an_status an_comm_vote(an_comm *comm, an_status status) {
-    an_context *const ctx = NULL;
     verdict all = {.status = (int32_t)status, .rank = comm->rank}, other;
     int64_t top = 1;
     if (status != AN_OK) snprintf(all.message, sizeof all.message, "%s", an_last_error(NULL));

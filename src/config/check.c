@@ -110,7 +110,6 @@ static an_status check_model(an_config *c) {
 /* ---- data ---- */
 
 static an_status check_source_keys(an_config *c, const char *source) {
-    an_context *ctx = c->ctx;
     char documents[64], end[64], delimiter[64], type[64], borders[64];
     bool border_targets = true;
     snprintf(type, sizeof type, "%s.type", source);
@@ -166,7 +165,6 @@ static an_status check_source(an_config *c, const char *source) {
 
 /* What is trained on tells nothing in an evaluation. */
 static an_status check_overlap(an_config *c) {
-    an_context *ctx = c->ctx;
     double from[2], to[2];
     const char *train = text_of(c, "data.train.path"), *eval = text_of(c, "data.eval.path");
     if (!*train || strcmp(train, eval) != 0) return AN_OK;
@@ -211,7 +209,6 @@ static an_status check_split(an_config *c) {
 }
 
 static an_status check_unused_data(an_config *c) {
-    an_context *ctx = c->ctx;
     const bool has_tables = has_flag(c, "data.train.type", AN_KIND_TABLE | AN_KIND_MIXTURE);
     const bool scales = an_words_have("standard|range", text_of(c, "data.normalize.inputs")) ||
                         an_words_have("standard|range", text_of(c, "data.normalize.targets"));
@@ -292,7 +289,6 @@ static an_status accumulate_by_epoch(an_config *c, const an_config_node *table) 
 }
 
 static an_status add_global(an_config *c, int64_t global) {
-    an_context *ctx = c->ctx;
     an_config_node *batch = an_config_find(c, "batch"), *node = NULL;
     char text[32];
     AN_TRY_RETURN(an_config_node_create(c, &node, AN_CONFIG_SCALAR, AN_ORIGIN_DEFAULT, batch->place));
@@ -496,7 +492,6 @@ static an_status check_eval(an_config *c) {
 }
 
 static an_status check_schedules(an_config *c) {
-    an_context *ctx = c->ctx;
     an_length warmup;
     AN_TRY_RETURN(warn_if_unused(
         c, "schedule.warmup.start_factor",
@@ -510,7 +505,6 @@ an_status an_config_check(an_config *config) {
     static an_status (*const rules[])(an_config * config) = {
         check_run,       check_data,  check_model, check_batch,          check_optimizer,
         check_schedules, check_train, check_eval,  an_config_check_lora, an_config_check_lengths};
-    an_context *ctx = config->ctx;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) AN_TRY_RETURN(rules[i](config));
     drop_epochs(config);
     return AN_OK;

@@ -12,7 +12,6 @@ an_status an_config_check_lengths(an_config *c) {
                                         "save.every",
                                         "save.keep_every",
                                         "log.every"};
-    an_context *ctx = c->ctx;
     an_length run, length;
     const char *which = NULL;
     for (int i = 0; i < 4; i++)

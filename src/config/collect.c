@@ -47,7 +47,6 @@ static int count_of_kinds(const an_context *ctx, an_kind_sort sort) {
 /* ---- texts and members of several kinds ---- */
 
 static an_status add_word(const collection *c, const char **words, const char *word) {
-    an_context *ctx = c->ctx;
     const size_t length = strlen(*words), bytes = length + strlen(word) + 2;
     char *text;
     AN_TRY_RETURN(an_arena_alloc(c->arena, (void **)&text, bytes, 1));
@@ -64,7 +63,6 @@ static int count_members(const an_option_member *members) {
 
 /* Gives a word the number of its kind, as there are kinds between that have no word. */
 static an_status number_words(const collection *c, an_option *option, const int *numbers) {
-    an_context *ctx = c->ctx;
     an_option_member *members;
     const int count = count_members(option->members);
     AN_TRY_RETURN(an_arena_alloc(c->arena, (void **)&members, (size_t)count + 1, sizeof *members));
@@ -102,7 +100,6 @@ static bool has_struct(const an_option *option, const char *in) {
 
 /* Gives an option that several kinds have the members of one more. */
 static an_status add_members(const collection *c, an_option *option, const an_option_member *more) {
-    an_context *ctx = c->ctx;
     an_option_member *members;
     const int count = count_members(option->members), maximum = count + count_members(more) + 1;
     if (!more || more == option->members) return AN_OK;
@@ -119,7 +116,6 @@ static an_status add_members(const collection *c, an_option *option, const an_op
 static an_status add_kinds(collection *c, const an_option *rows);
 
 static an_status add_option(collection *c, const an_option *option, const char *of) {
-    an_context *ctx = c->ctx;
     if (option->rows) return add_kinds(c, option);
     an_option *own = &c->items[c->count++];
     *own = *option;
@@ -136,7 +132,6 @@ static bool is_in(const an_option *option, const char *table) {
 }
 
 static an_status add_entry(collection *c, const entry *e, const char *table) {
-    an_context *ctx = c->ctx;
     const char *name = !e->option->rows && is_in(e->option, table) ? e->kind->name : "";
     if (c->count == 0) return add_option(c, e->option, name);
     an_option *last = &c->items[c->count - 1];

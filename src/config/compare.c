@@ -135,7 +135,6 @@ static bool same_key(const an_config_node *a, const an_config_node *b) {
 
 static an_status same_value(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at,
                             bool *same) {
-    an_context *ctx = w->changes->ctx;
     *same = a->type == b->type && (a->type == AN_CONFIG_SCALAR || a->option->kind == b->option->kind);
     if (*same && a->type == AN_CONFIG_SCALAR) return same_scalar(w, a, b, at, same);
     *same = *same && a->count == b->count;
@@ -223,7 +222,6 @@ static an_status compare_tables(const walk *w, const an_config_node *a, const an
 
 static an_status compare_lists(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at,
                                const spot *parent) {
-    an_context *ctx = w->changes->ctx;
     const an_config_node *x = a->first, *y = b->first;
     for (int i = 0; x || y; i++, x = x ? x->next : NULL, y = y ? y->next : NULL) {
         spot element = *at;
@@ -241,7 +239,6 @@ static an_status compare_lists(const walk *w, const an_config_node *a, const an_
 
 static an_status compare_nodes(const walk *w, const an_config_node *a, const an_config_node *b, const spot *at,
                                const spot *parent) {
-    an_context *ctx = w->changes->ctx;
     bool same;
     if (!a || !b) return add_change(w, a, b, at);
     if (a->option->kind == AN_OPTION_TABLE && b->option->kind == AN_OPTION_TABLE)
@@ -254,7 +251,6 @@ static an_status compare_nodes(const walk *w, const an_config_node *a, const an_
 
 static an_status compare_tables(const walk *w, const an_config_node *a, const an_config_node *b, const char *table,
                                 const spot *at) {
-    an_context *ctx = w->changes->ctx;
     const an_option_list *all = w->after->options;
     const an_config_node *old_type = an_config_node_find(a, "type"), *new_type = an_config_node_find(b, "type");
     const bool one_type = !old_type || !new_type || !strcmp(old_type->text, new_type->text);

@@ -9,8 +9,8 @@
 
 #include "anneal/config.h"
 #include "base/memory.h"
-#include "base/option.h"
-#include "base/settings.h"
+#include "base/options/option.h"
+#include "base/options/settings.h"
 #include "base/text/text.h"
 
 /* ---- nodes ---- */

@@ -13,7 +13,6 @@
 
 /* "runs/NAME" has the name of the config. */
 static an_status name_folder(an_config *config) {
-    an_context *ctx = config->ctx;
     an_config_node *node = an_config_find(config, "run.dir");
     char text[256];
     if (!node || node->origin != AN_ORIGIN_DEFAULT) return AN_OK;
@@ -158,7 +157,6 @@ void an_config_destroy(an_config **config) {
 an_status an_config_set(an_config *config, const char *setting) {
     AN_GUARD;
     AN_NEED(config, setting);
-    an_context *ctx = config->ctx;
     an_config_node *given = NULL;
     AN_TRY_RETURN(an_config_node_copy(config, &given, config->given));
     AN_TRY_RETURN(an_config_merge(config, given, setting));

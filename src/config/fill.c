@@ -98,7 +98,6 @@ static an_status store_scalar(const filling *f, const an_option_member *m, const
 /* ---- lists ---- */
 
 static an_status store_counts(const filling *f, const an_config_node *list, const int64_t **to) {
-    an_context *ctx = f->config->ctx;
     int64_t *counts;
     AN_TRY_RETURN(an_arena_alloc(f->config->texts, (void **)&counts, (size_t)list->count, sizeof *counts));
     *to = counts;
@@ -107,7 +106,6 @@ static an_status store_counts(const filling *f, const an_config_node *list, cons
 }
 
 static an_status store_texts(const filling *f, const an_config_node *list, const char *const **to) {
-    an_context *ctx = f->config->ctx;
     const char **texts;
     AN_TRY_RETURN(an_arena_alloc(f->config->texts, (void **)&texts, (size_t)list->count, sizeof *texts));
     *to = texts;
@@ -136,7 +134,6 @@ static an_status fill_node(const filling *f, const an_config_node *node, const c
 }
 
 static an_status fill_table(const filling *f, const an_config_node *table, const char *path) {
-    an_context *ctx = f->config->ctx;
     for (const an_config_node *n = table->first; n; n = n->next) {
         char inside[256];
         snprintf(inside, sizeof inside, "%s%s%s", path, *path ? "." : "", n->key);
@@ -153,7 +150,6 @@ an_status an_config_fill_in(const an_config *config, const char *path, const cha
 }
 
 an_status an_config_settle(an_config *config) {
-    an_context *ctx = config->ctx;
     an_settings *settings;
     AN_TRY_RETURN(an_arena_alloc(&config->arena, (void **)&settings, 1, sizeof *settings));
     *settings = (an_settings){.model.type = NULL};

@@ -110,7 +110,6 @@ static an_status no_value(const an_config *config, const char *path, const an_co
 an_status an_config_string(const an_config *config, const char *path, const char **text) {
     AN_GUARD;
     AN_NEED(config, path, text);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, ~0u, "a single value", &node));
     *text = node->text;
@@ -120,7 +119,6 @@ an_status an_config_string(const an_config *config, const char *path, const char
 an_status an_config_path(const an_config *config, const char *path, const char **file) {
     AN_GUARD;
     AN_NEED(config, path, file);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     char *whole = NULL;
     AN_TRY_RETURN(ask(config, path, KIND(INPUT) | KIND(INPUTS) | KIND(OUTPUT), "a path", &node));
@@ -137,7 +135,6 @@ an_status an_config_path(const an_config *config, const char *path, const char *
 an_status an_config_bool(const an_config *config, const char *path, bool *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(BOOL), "on or off", &node));
     return an_read_bool(node->text, value) ? AN_OK : no_value(config, path, node);
@@ -146,7 +143,6 @@ an_status an_config_bool(const an_config *config, const char *path, bool *value)
 an_status an_config_count(const an_config *config, const char *path, int64_t *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(
         ask(config, path, KIND(COUNT) | KIND(COUNTS) | KIND(BYTES) | KIND(FIRST_SAMPLES), "a whole number", &node));
@@ -159,7 +155,6 @@ an_status an_config_count(const an_config *config, const char *path, int64_t *va
 an_status an_config_real(const an_config *config, const char *path, double *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(REAL) | KIND(SHARE) | KIND(REALS), "a number", &node));
     return an_read_share(node->text, value) ? AN_OK : no_value(config, path, node);
@@ -168,7 +163,6 @@ an_status an_config_real(const an_config *config, const char *path, double *valu
 an_status an_config_seconds(const an_config *config, const char *path, double *value) {
     AN_GUARD;
     AN_NEED(config, path, value);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(DURATION), "a duration", &node));
     return an_read_seconds(node->text, value) ? AN_OK : no_value(config, path, node);
@@ -177,7 +171,6 @@ an_status an_config_seconds(const an_config *config, const char *path, double *v
 an_status an_config_range(const an_config *config, const char *path, double *begin, double *end) {
     AN_GUARD;
     AN_NEED(config, path, begin, end);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(RANGE), "a range", &node));
     return an_read_range(node->text, begin, end) ? AN_OK : no_value(config, path, node);
@@ -186,7 +179,6 @@ an_status an_config_range(const an_config *config, const char *path, double *beg
 an_status an_config_length(const an_config *config, const char *path, an_length *length) {
     AN_GUARD;
     AN_NEED(config, path, length);
-    an_context *ctx = config->ctx;
     const an_config_node *node;
     AN_TRY_RETURN(ask(config, path, KIND(LENGTH) | KIND(LENGTHS), "a length", &node));
     return an_read_length(node->text, node->option->units, length) ? AN_OK : no_value(config, path, node);
@@ -207,7 +199,6 @@ an_status an_config_reals(const an_config *config, const char *path, int capacit
     AN_GUARD;
     AN_NEED(config, path, count);
     if (capacity > 0) AN_NEED(config, values);
-    an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, KIND(REALS) | KIND(NAMED_REALS), "a list of numbers", &n, count));
     for (int i = 0; n && i < capacity; i++, n = n->next) an_read_real(n->text, &values[i]);
@@ -218,7 +209,6 @@ an_status an_config_counts(const an_config *config, const char *path, int capaci
     AN_GUARD;
     AN_NEED(config, path, count);
     if (capacity > 0) AN_NEED(config, values);
-    an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, KIND(COUNTS), "a list of whole numbers", &n, count));
     for (int i = 0; n && i < capacity; i++, n = n->next) an_read_count(n->text, &values[i]);
@@ -229,7 +219,6 @@ an_status an_config_lengths(const an_config *config, const char *path, int capac
     AN_GUARD;
     AN_NEED(config, path, count);
     if (capacity > 0) AN_NEED(config, values);
-    an_context *ctx = config->ctx;
     const an_config_node *n;
     AN_TRY_RETURN(ask_list(config, path, KIND(LENGTHS), "a list of lengths", &n, count));
     for (int i = 0; n && i < capacity; i++, n = n->next) an_read_length(n->text, n->option->units, &values[i]);
@@ -250,7 +239,6 @@ static an_status ask_entry(const an_config *config, const char *path, unsigned k
 an_status an_config_pair(const an_config *config, const char *path, int index, int64_t *key, double *value) {
     AN_GUARD;
     AN_NEED(config, path, key, value);
-    an_context *ctx = config->ctx;
     const an_config_node *entry;
     int64_t count;
     AN_TRY_RETURN(ask_entry(config, path, KIND(COUNT_MAP) | KIND(REAL_MAP), index, &entry));

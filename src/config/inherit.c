@@ -6,7 +6,6 @@
 
 /* A copy of another config's node that needs nothing of that config. */
 static an_status copy_node(an_config *config, an_config_node **copy, const an_config_node *node) {
-    an_context *ctx = config->ctx;
     AN_TRY_RETURN(an_arena_alloc(&config->arena, (void **)copy, 1, sizeof **copy));
     an_config_node *made = *copy;
     *made = *node;
@@ -32,7 +31,6 @@ static bool may_inherit(const an_config_change *change, const an_config_node *no
 }
 
 an_status an_config_inherit(an_config_changes *changes, const an_config *before, an_config *config, an_text *notes) {
-    an_context *ctx = config->ctx;
     an_config_node *root = NULL;
     size_t kept = 0;
     AN_TRY_RETURN(an_config_node_copy(config, &root, config->root));

@@ -10,7 +10,7 @@
 #include "anneal/run.h"
 #include "anneal/train.h"
 #include "base/added.h"
-#include "base/option_rows.h"
+#include "base/options/option_rows.h"
 #include "config/config.h"
 #include "config/structs.h"
 

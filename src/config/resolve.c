@@ -25,7 +25,6 @@ static void join(char *out, const char *table, const char *key) {
 
 static an_status add_scalar(an_config *config, an_config_node *table, const char *key, const char *text,
                             const an_config_node *like, an_config_origin origin) {
-    an_context *ctx = config->ctx;
     an_config_node *node = NULL;
     AN_TRY_RETURN(an_config_node_create(config, &node, AN_CONFIG_SCALAR, origin, like->place));
     node->key = key;
@@ -36,7 +35,6 @@ static an_status add_scalar(an_config *config, an_config_node *table, const char
 
 /* Puts what a scalar, or a table, was into a new table or list of that one entry, in its own place. */
 an_status an_config_node_wrap(an_config *config, an_config_node *node, an_config_node_type type, const char *key) {
-    an_context *ctx = config->ctx;
     an_config_node *inner = NULL;
     AN_TRY_RETURN(an_arena_alloc(&config->arena, (void **)&inner, 1, sizeof *inner));
     *inner = *node;
@@ -191,7 +189,6 @@ static an_status resolve_scalar(an_config *config, const an_option *option, an_c
 }
 
 static an_status resolve_list(an_config *config, const an_option *option, an_config_node *node, const char *path) {
-    an_context *ctx = config->ctx;
     const bool is_word = node->type == AN_CONFIG_SCALAR && !node->quoted && an_words_have(option->words, node->text) &&
                          (option->kind != AN_OPTION_STRINGS || !strcmp(node->text, "auto"));
     if (is_word) return AN_OK;
@@ -406,7 +403,6 @@ static bool may_be_absent(const an_option_list *all, const an_option *option) {
 /* The default's node; *node stays NULL if there is none. */
 static an_status make_default(an_config *config, const an_option *option, an_spot place, const char *path,
                               an_config_node **node) {
-    an_context *ctx = config->ctx;
     const char *text = an_option_default(option);
     if (option->kind == AN_OPTION_TABLE && !may_be_absent(config->options, option)) {
         AN_TRY_RETURN(an_config_node_create(config, node, AN_CONFIG_TABLE, AN_ORIGIN_DEFAULT, place));
@@ -438,7 +434,6 @@ static an_status missing_key(an_config *config, const an_config_node *node, cons
 
 /* Every option of the table in its order, given or default. */
 static an_status fill(an_config *config, an_config_node *node, const char *table, const char *path, const char *type) {
-    an_context *ctx = config->ctx;
     const an_config_node before = *node;
     node->first = node->last = NULL;
     node->count = 0;
@@ -466,7 +461,6 @@ static an_status fill(an_config *config, an_config_node *node, const char *table
 
 static an_status resolve_type(an_config *config, an_config_node *node, const char *table, const char *path,
                               const char **type) {
-    an_context *ctx = config->ctx;
     const an_option *option = an_option_find(config->options, table, "type", NULL);
     *type = NULL;
     if (!option) return AN_OK;
@@ -483,7 +477,6 @@ static an_status resolve_type(an_config *config, an_config_node *node, const cha
 }
 
 static an_status resolve_table(an_config *config, an_config_node *node, const char *table, const char *path) {
-    an_context *ctx = config->ctx;
     const char *type = NULL;
     AN_TRY_RETURN(an_config_make_table(config, node, table, path));
     for (an_config_node *n = node->first; n; n = n->next) {

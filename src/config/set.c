@@ -13,7 +13,6 @@ static an_status bad_path(an_config *config, an_spot place, const char *path, co
 
 /* The text behind '=' as a node: YAML if it begins like a list, a table or a text in quotes, else as it is. */
 static an_status set_value(an_config *config, an_spot place, const char *text, an_config_node **node) {
-    an_context *ctx = config->ctx;
     if (strchr("[{\"'", *text)) {
         AN_TRY_RETURN(an_config_parse(config, place.name, text, strlen(text), AN_ORIGIN_SET, node));
         if (*node) return AN_OK;
@@ -61,7 +60,6 @@ static an_status pick_element(an_config *config, an_spot place, const char *key,
 /* The table that a key of the path names, made if it was not given; *rest stands behind the key. */
 static an_status enter(an_config *config, an_spot place, const an_option *option, const char **rest,
                        an_config_node **table) {
-    an_context *ctx = config->ctx;
     const char *key = an_option_key(option);
     an_config_node *node = an_config_node_find(*table, key);
     if (**rest == '[') {

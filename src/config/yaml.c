@@ -11,7 +11,6 @@
 
 an_status an_config_node_create(an_config *config, an_config_node **node, an_config_node_type type,
                                 an_config_origin origin, an_spot place) {
-    an_context *ctx = config->ctx;
     AN_TRY_RETURN(an_arena_alloc(&config->arena, (void **)node, 1, sizeof **node));
     (*node)->type = type;
     (*node)->origin = origin;
@@ -41,7 +40,6 @@ bool an_config_node_is(const an_config_node *node, const char *word) {
 }
 
 an_status an_config_node_copy(an_config *config, an_config_node **copy, const an_config_node *node) {
-    an_context *ctx = config->ctx;
     AN_TRY_RETURN(an_arena_alloc(&config->arena, (void **)copy, 1, sizeof **copy));
     **copy = *node;
     (*copy)->first = (*copy)->last = (*copy)->next = NULL;

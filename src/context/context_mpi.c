@@ -7,7 +7,6 @@
 
 an_status an_context_create_mpi_f(an_context **context, int comm, const an_context_options *options) {
     AN_NEED_IN(NULL, context);
-    an_context *const ctx = NULL;
     an_context_options with;
     an_comm *ours = NULL;
     *context = NULL;

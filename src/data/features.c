@@ -70,7 +70,6 @@ static an_status read_chunk(an_features *s, int64_t first, int64_t n, an_summary
 /* The nodes that wait are those of a binary counter: chunk n is combined with one node for each 1 that ends the
  * number n. What is left is combined from the right. */
 static an_status compute(an_features *s, int64_t samples) {
-    an_context *ctx = s->ctx;
     int waiting = 0;
     for (int64_t chunk = 0; chunk * CHUNK < samples; chunk++) {
         const int64_t first = chunk * CHUNK;

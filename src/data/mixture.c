@@ -163,7 +163,6 @@ static void make_weights(mixture *m, const double *weights) {
 }
 
 static an_status keep_sources(mixture *m, const an_mixture_source *source, an_field **fields) {
-    an_context *ctx = m->ctx;
     const an_dataset *first = source->sources[0];
     const size_t count = (size_t)m->count, field_count = (size_t)first->record.field_count;
     AN_TRY_RETURN(an_arena_alloc(&m->arena, (void **)&m->sources, count, sizeof(an_dataset *)));

@@ -33,7 +33,6 @@ static const an_kernel *host_kernels(const an_context *ctx, const char *name) {
 /* What one rank cannot begin, none of them begins: the others would wait for it in MPI. A record that is
  * not whole cannot be asked. */
 static an_status vote(an_context **context, const an_context_options *given, an_status status) {
-    an_context *const ctx = NULL;
     an_context_options options;
     AN_TRY_RETURN(an_context_options_read(NULL, &options, given));
     an_comm *comm = options.communicator;

@@ -250,12 +250,11 @@ an_status an_params_reset(an_params *params, uint64_t seed) {
     params->deferred = false;
     an_status status = start(params, 0, params->parameter_count, seed); /* run states keep what they learned */
     if (status == AN_OK) status = an_params_start_magnitudes(params);
-    if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
+    if (status != AN_OK) an_error_frame(__func__, __FILE__, __LINE__);
     return status;
 }
 
 an_status an_params_defer(an_params *p, uint64_t seed) {
-    an_context *ctx = p->ctx;
     p->version++;
     p->seed = seed;
     p->deferred = true;
@@ -311,7 +310,6 @@ an_status an_params_need_extras(an_params *p, const an_flat_sizes *sizes) {
 }
 
 static an_status refresh_piece(an_params *p, const an_page_range *piece) {
-    an_context *ctx = p->ctx;
     an_page_range part;
     for (an_page_range rest = *piece; rest.begin < rest.end; rest.begin = part.end) {
         bool has_low;
@@ -325,7 +323,6 @@ static an_status refresh_piece(an_params *p, const an_page_range *piece) {
 }
 
 an_status an_params_refresh(an_params *p) {
-    an_context *ctx = p->ctx;
     if (!p->low || p->low_version == p->version) return AN_OK;
     for (int i = 0; i < an_params_piece_count(p); i++) {
         const an_page_range piece = an_params_piece(p, i);

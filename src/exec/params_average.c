@@ -44,7 +44,6 @@ an_status an_params_make_average(an_params *p) {
 
 /* By a copy of the weights where it has not begun. */
 static an_status update(an_params *p, double decay) {
-    an_context *ctx = p->ctx;
     const an_average_attributes attributes = {.decay = decay, .first = !p->average.begun};
     for (int i = 0; i < an_params_piece_count(p); i++) {
         const an_page_range piece = an_params_piece(p, i);
@@ -66,7 +65,6 @@ an_status an_params_begin_average(an_params *p) {
 }
 
 an_status an_params_show_average(an_params *p, bool shown) {
-    an_context *ctx = p->ctx;
     if (!p->average.flat || !p->average.begun || p->average.is_shown == shown) return AN_OK;
     for (int i = 0; i < an_params_piece_count(p); i++) {
         const an_page_range piece = an_params_piece(p, i);

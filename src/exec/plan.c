@@ -65,7 +65,6 @@ static an_status add_mixed_targets(an_plan *p, bool weighs) {
 }
 
 an_status an_plan_run_passes(const an_plan *p, an_graph *g, an_form form, const char *first, const char *last) {
-    an_context *ctx = g->ctx;
     an_pass_options options = p->passes;
     bool began = first == NULL;
     options.form = form;
@@ -122,7 +121,6 @@ void an_plan_bind(const an_plan *p, an_graph *g, an_form form) {
 }
 
 static an_status compile(an_plan *p, an_form form) {
-    an_context *ctx = p->ctx;
     an_graph **g = &p->forms[form];
     an_flat_sizes sizes;
     AN_TRY_RETURN(an_graph_clone(g, p->model));
@@ -191,7 +189,6 @@ an_status an_plan_count_trainer(an_plan *plan, size_t bytes) {
 }
 
 an_status an_plan_count_messages(an_plan *plan, size_t waiting, size_t bytes) {
-    an_context *ctx = plan->ctx;
     an_plan_memory *m = &plan->memory;
     AN_TRY_RETURN(an_plan_count_trainer(plan, waiting));
     AN_TRY_RETURN(an_plan_count_trainer(plan, bytes));
@@ -204,7 +201,6 @@ an_status an_plan_count_messages(an_plan *plan, size_t waiting, size_t bytes) {
 /* Slices with symbolic bounds must fit at the largest sizes: a sequence may not be longer than its table of
  * positions. */
 static an_status check_views(an_graph *g) {
-    an_context *ctx = g->ctx;
     for (const an_node *n = g->first; n; n = n->next)
         for (int i = 0; i < n->output_count; i++) AN_TRY_RETURN(an_result_check_bounds(g, n, &n->outputs[i]));
     return AN_OK;
@@ -221,7 +217,6 @@ static an_status choose_precision(an_plan *p, an_dtype precision) {
 }
 
 static an_status bind_to(an_plan *p, const an_plan_options *options, const int64_t *maxima) {
-    an_context *ctx = p->ctx;
     for (int i = 0; i < options->symbol_count; i++)
         AN_TRY_RETURN(an_graph_bind(p->model, options->symbols[i], maxima[i]));
     return AN_OK;

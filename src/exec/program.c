@@ -311,7 +311,6 @@ static an_status bind_operand(const an_program *p, const an_graph *g, const an_n
 }
 
 an_status an_program_bind_instruction(const an_program *p, const an_program_form *f, const an_instruction *i) {
-    an_context *ctx = p->ctx;
     const an_node *n = i->node;
     an_tensor *t = f->tensors + (i->call.src - f->tensors);
     for (int k = 0; k < n->input_count; k++) AN_TRY_RETURN(bind_operand(p, &f->sized, n, n->inputs[k].result, t++));
@@ -377,7 +376,6 @@ static size_t kept_bytes(const an_instruction *i, bool packs) {
 }
 
 an_status an_program_keep(an_program *p, an_form form, bool packs) {
-    an_context *ctx = p->ctx;
     an_program_form *f = &p->forms[form];
     int64_t offset = 0;
     if (!f->is_bound) AN_TRY_RETURN(an_program_bind_form(p, form));
@@ -402,7 +400,7 @@ an_status an_program_keep_again(an_program *p, an_form form) {
         const an_kernel keep = {.name = "keep", .run = instruction->node->kernel->keep};
         if (instruction->call.kept) status = p->device->launch(p->device, &keep, &instruction->call);
     }
-    if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
+    if (status != AN_OK) an_error_frame(__func__, __FILE__, __LINE__);
     return status;
 }
 
@@ -516,7 +514,6 @@ an_status an_program_get_output(const an_program *program, const char *name, an_
 an_status an_program_loss(const an_program *program, double *loss) {
     AN_GUARD;
     AN_NEED(program, loss);
-    an_context *ctx = program->ctx;
     const an_result *r = NULL;
     AN_TRY_RETURN(find_output(program, "loss", &r));
     an_array array = {0};

@@ -71,7 +71,6 @@ fail:
 
 /* Starts tries of a mode; it matters to the passes before recompute too, as what is fused cannot go one by one. */
 static an_status select_for(search *s, an_recompute mode) {
-    an_context *ctx = s->p->ctx;
     s->p->passes.recompute = mode;
     for (int i = 0; i < TRAINING && i < s->forms; i++) {
         an_graph_destroy(&s->selected[i]);
@@ -84,7 +83,6 @@ static an_status select_for(search *s, an_recompute mode) {
 
 /* The lowest level that fits. */
 static an_status search_levels(search *s) {
-    an_context *ctx = s->p->ctx;
     int64_t low = 0, high, *level = &s->p->passes.budget_level;
     AN_TRY_RETURN(select_for(s, AN_RECOMPUTE_BUDGET));
     *level = INT64_MAX;
@@ -103,7 +101,6 @@ static an_status search_levels(search *s) {
 
 /* The most runs of full recompute that fit. */
 static an_status search_runs(search *s) {
-    an_context *ctx = s->p->ctx;
     int low = 1, high, *runs = &s->p->passes.segments;
     if (s->found.blocks == 0) return AN_OK;
     AN_TRY_RETURN(select_for(s, AN_RECOMPUTE_FULL));

@@ -118,7 +118,6 @@ static an_status expect(const an_gguf *file, const char *name, an_gguf_kind kind
 
 static an_status get(const an_gguf *file, const char *name, an_gguf_kind kind, an_gguf_value *value, bool *found) {
     const an_gguf_key *key;
-    an_context *ctx = file->ctx;
     AN_TRY_RETURN(expect(file, name, kind, false, &key));
     an_gguf_cursor cursor = an_gguf_values(file, key);
     *found = an_gguf_next(&cursor, value);
@@ -128,7 +127,6 @@ static an_status get(const an_gguf *file, const char *name, an_gguf_kind kind, a
 an_status an_gguf_integer(const an_gguf *file, const char *name, int64_t *value) {
     an_gguf_value v;
     bool found;
-    an_context *ctx = file->ctx;
     AN_TRY_RETURN(get(file, name, AN_GGUF_KIND_INTEGER, &v, &found));
     if (found) *value = v.integer;
     return AN_OK;
@@ -137,7 +135,6 @@ an_status an_gguf_integer(const an_gguf *file, const char *name, int64_t *value)
 an_status an_gguf_real(const an_gguf *file, const char *name, double *value) {
     an_gguf_value v;
     bool found;
-    an_context *ctx = file->ctx;
     AN_TRY_RETURN(get(file, name, AN_GGUF_KIND_REAL, &v, &found));
     if (found) *value = v.real;
     return AN_OK;
@@ -146,7 +143,6 @@ an_status an_gguf_real(const an_gguf *file, const char *name, double *value) {
 an_status an_gguf_bool(const an_gguf *file, const char *name, bool *value) {
     an_gguf_value v;
     bool found;
-    an_context *ctx = file->ctx;
     AN_TRY_RETURN(get(file, name, AN_GGUF_KIND_BOOL, &v, &found));
     if (found) *value = v.integer != 0;
     return AN_OK;
@@ -155,7 +151,6 @@ an_status an_gguf_bool(const an_gguf *file, const char *name, bool *value) {
 an_status an_gguf_string(const an_gguf *file, const char *name, const char **bytes, size_t *length) {
     an_gguf_value v;
     bool found;
-    an_context *ctx = file->ctx;
     AN_TRY_RETURN(get(file, name, AN_GGUF_KIND_STRING, &v, &found));
     if (found) {
         *bytes = v.bytes;
@@ -166,7 +161,6 @@ an_status an_gguf_string(const an_gguf *file, const char *name, const char **byt
 
 an_status an_gguf_array(const an_gguf *file, const char *name, an_gguf_kind kind, an_gguf_cursor *cursor) {
     const an_gguf_key *key;
-    an_context *ctx = file->ctx;
     AN_TRY_RETURN(expect(file, name, kind, true, &key));
     *cursor = an_gguf_values(file, key);
     return AN_OK;

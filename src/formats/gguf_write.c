@@ -79,7 +79,6 @@ void an_gguf_copy_key(an_gguf_keys *keys, const an_gguf *file, const an_gguf_key
 }
 
 an_status an_gguf_header(an_text *text, const an_gguf_keys *keys, const an_gguf_tensor *tensors, size_t count) {
-    an_context *ctx = text->ctx;
     int64_t at = 0;
     AN_TRY_RETURN(keys->bytes.status);
     an_text_bytes(text, "GGUF", 4);

@@ -131,7 +131,6 @@ fail:
 static an_status read_entry(an_safetensors *s, an_json *json, an_json_string name) {
     enum { DTYPE, SHAPE, OFFSETS, PARTS };
     static const char *const parts[] = {"dtype", "shape", "data_offsets"};
-    an_context *ctx = s->ctx;
     an_json_string key;
     an_safetensor t = {.name = name.bytes};
     an_safetensors_entry e = {.name = place_of(s, name)};
@@ -163,7 +162,6 @@ static an_status read_entry(an_safetensors *s, an_json *json, an_json_string nam
 
 an_status an_safetensors_parse(an_safetensors *s) {
     an_status status;
-    an_context *ctx = s->ctx;
     an_json json;
     an_json_string key;
     an_json_init(&json, s->header, s->header_bytes);

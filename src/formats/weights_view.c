@@ -29,7 +29,6 @@ static const an_safetensors_type *wider(const an_safetensors_type *a, const an_s
 
 /* Of the tensor that a view's tensor begins with, as all of it, or as the part of it. */
 static an_status measure(const view *v, const an_view_tensor *t, an_safetensor *tensor) {
-    an_context *ctx = v->from.ctx;
     int64_t elements = elements_of(tensor);
     for (int i = 0; i < t->joined_count; i++) {
         an_safetensor next;
@@ -49,7 +48,6 @@ static an_status measure(const view *v, const an_view_tensor *t, an_safetensor *
 static an_status get(const an_weights *w, int64_t index, an_safetensor *tensor) {
     const view *v = w->state;
     const an_view_tensor *t = &v->tensors[index];
-    an_context *ctx = w->ctx;
     AN_TRY_RETURN(v->from.get(&v->from, t->index, tensor));
     tensor->name = t->name;
     if (t->rows > 0 || t->joined_count > 0) AN_TRY_RETURN(measure(v, t, tensor));
@@ -89,7 +87,6 @@ static int64_t row_viewed(int64_t row, int64_t half) {
 static an_status read_converted(const view *v, int64_t index, const an_safetensor *source, an_dtype dtype,
                                 int64_t first, int64_t count, char *to) {
     enum { PART = 512 };
-    an_context *ctx = v->from.ctx;
     double part[PART];
     if (source->type->dtype == dtype) return v->from.read(&v->from, index, source, first, count, to);
     for (int64_t done = 0; done < count; done += PART) {
@@ -104,7 +101,6 @@ static an_status read_converted(const view *v, int64_t index, const an_safetenso
 
 static an_status read_joined(const view *v, const an_view_tensor *t, const an_safetensor *tensor, int64_t first,
                              int64_t count, char *to) {
-    an_context *ctx = v->from.ctx;
     for (int i = 0; i <= t->joined_count && count > 0; i++) {
         const int64_t index = i == 0 ? t->index : t->joined[i - 1];
         an_safetensor source;
@@ -130,7 +126,6 @@ static an_status read_q8_0(const an_weights *w, int64_t index, const an_safetens
                            int64_t count, void *to) {
     const view *v = w->state;
     const an_view_tensor *t = &v->tensors[index];
-    an_context *ctx = w->ctx;
     an_safetensor source;
     (void)tensor;
     AN_TRY_RETURN(v->from.get(&v->from, t->index, &source));
@@ -141,7 +136,6 @@ static an_status read(const an_weights *w, int64_t index, const an_safetensor *t
                       void *to) {
     const view *v = w->state;
     const an_view_tensor *t = &v->tensors[index];
-    an_context *ctx = w->ctx;
     an_safetensor source;
     AN_TRY_RETURN(v->from.get(&v->from, t->index, &source));
     if (t->transposed) {

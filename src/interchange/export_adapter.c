@@ -16,7 +16,6 @@ typedef struct {
 
 static an_status rename_tensor(const an_export_names *names, const char *name, const char **other) {
     static const char format[] = "base_model.model.%s%s";
-    an_context *ctx = names->arena->ctx;
     const char *prefix = an_published_prefix(((const naming *)names)->graph, name);
     char *text;
     const size_t capacity = sizeof format + strlen(prefix) + strlen(name);

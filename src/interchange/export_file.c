@@ -65,7 +65,6 @@ an_status an_export_file_bytes(an_export_file *f, const void *bytes, size_t leng
 }
 
 an_status an_export_file_tensor(an_export_file *f, const an_export_list *list, size_t which) {
-    an_context *ctx = f->ctx;
     const an_safetensor *entry = &list->entries[which];
     const int64_t size = (int64_t)entry->type->size, elements = entry->bytes / size, maximum = PIECE / size;
     for (int64_t begin = 0; begin < elements; begin += maximum) {

@@ -30,7 +30,6 @@ typedef struct {
 } merging;
 
 static an_status write_tensor(merging *m, int64_t index) {
-    an_context *ctx = m->ctx;
     an_safetensor tensor;
     an_merge_layer layer = {0};
     bool changes = false;

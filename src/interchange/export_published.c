@@ -113,7 +113,6 @@ static an_status compare_graph(const exporting *e) {
 
 /* What the run's data calls a class, or what transformers would. */
 static an_status name_classes(exporting *e) {
-    an_context *ctx = e->ctx;
     enum { NAME = 32 };
     AN_TRY_RETURN(an_arena_alloc(&e->names, (void **)&e->labels, (size_t)e->classes, sizeof *e->labels));
     for (int64_t i = 0; i < e->classes; i++) {

@@ -33,7 +33,6 @@ fail:
 
 an_status an_weights_load(an_params *params, const char *path, an_model_weights weights) {
     an_status status;
-    an_context *ctx = params->ctx;
     an_matching *m = NULL;
     AN_TRY(an_matching_create(&m, params));
     m->other_heads = true;

@@ -32,7 +32,6 @@ static void note_problem(an_matching *m, an_matching_problem p, int64_t tensor, 
 /* Two tensors that are renamed to one name are a mistake, also if tensors that the model does not have are accepted.
  * *first: the tensor that had the name before this one; -1: none. */
 static an_status find_other(an_matching *m, int64_t index, const char *tensor, int64_t *first) {
-    an_context *ctx = m->ctx;
     char name[AN_NAME_BYTES], other[AN_NAME_BYTES];
     an_safetensor held;
     *first = -1;
@@ -60,7 +59,6 @@ static bool is_head(const an_matching *m, const char *name) {
 
 /* The entry of a tensor + 1; 0: the model has none of its name. */
 static an_status find_entry(const an_matching *m, const an_safetensor *tensor, size_t *slot) {
-    an_context *ctx = m->ctx;
     char name[AN_NAME_BYTES];
     AN_TRY_RETURN(an_renamings_apply(&m->names, tensor->name, name));
     *slot = *find_slot(m, name);
@@ -87,7 +85,6 @@ static bool is_buffer(const an_matching *m, const char *name) {
 }
 
 static an_status match_tensor(an_matching *m, int64_t index) {
-    an_context *ctx = m->ctx;
     an_safetensor tensor;
     size_t slot;
     AN_TRY_RETURN(m->weights.get(&m->weights, index, &tensor));

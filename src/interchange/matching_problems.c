@@ -13,7 +13,6 @@ static void add_dims(an_text *text, int ndims, const int64_t *dims) {
 }
 
 static an_status add_problem(const an_matching *m, an_text *text, an_matching_problem p, int64_t number) {
-    an_context *ctx = m->ctx;
     const int64_t index = m->shown[p][number].tensor;
     const an_stored *e = &m->params->entries[m->shown[p][number].entry];
     an_safetensor tensor = {0}, first;
@@ -46,7 +45,6 @@ static an_status add_problem(const an_matching *m, an_text *text, an_matching_pr
 
 /* At most `most` of each kind. */
 static an_status describe(const an_matching *m, const char *path, int64_t maximum, an_text *text) {
-    an_context *ctx = m->ctx;
     an_text_add(text, "%s does not fit the model:", path);
     for (int p = 0; p < AN_MATCHING_PROBLEMS; p++) {
         if (m->accepts[p]) continue;

@@ -86,7 +86,6 @@ static const double *find_factors(const an_merge *m, const char *name) {
 }
 
 an_status an_merge_find(an_merge *m, const char *name, an_merge_layer *layer, bool *changes) {
-    an_context *ctx = m->ctx;
     const int64_t a = find_part(m, name, AN_ADAPTER_FIRST), b = find_part(m, name, AN_ADAPTER_SECOND);
     const int64_t rank = m->checkpoint->manifest->adapter.adapter.rank;
     const int64_t *dims = an_merge_matrix(m, name);

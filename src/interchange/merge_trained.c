@@ -22,7 +22,6 @@ typedef struct {
 
 static an_status get(const an_weights *w, int64_t index, an_safetensor *tensor) {
     const joined *j = w->state;
-    an_context *ctx = w->ctx;
     const an_weights *from = j->tensors[index].is_saved ? &j->saved : &j->base;
     AN_TRY_RETURN(from->get(from, j->tensors[index].index, tensor));
     if (j->tensors[index].name) tensor->name = j->tensors[index].name;
@@ -46,7 +45,6 @@ static void close_all(an_weights *w) {
 
 /* The tensor of the base that has this name in the model; -1: none. */
 static an_status find(const an_weights *base, const char *name, int64_t *found, const char **file_name) {
-    an_context *ctx = base->ctx;
     an_safetensor tensor;
     *found = -1;
     for (int64_t i = 0; i < base->count && *found < 0; i++) {

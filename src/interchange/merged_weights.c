@@ -18,7 +18,6 @@ typedef struct {
 
 static an_status get(const an_weights *w, int64_t index, an_safetensor *tensor) {
     const merged *m = w->state;
-    an_context *ctx = w->ctx;
     AN_TRY_RETURN(m->from.get(&m->from, index, tensor));
     if (!m->changes[index] || tensor->type->dtype == AN_DTYPE_F64) return AN_OK;
     const int64_t elements = tensor->bytes / (int64_t)tensor->type->size;
@@ -30,7 +29,6 @@ static an_status get(const an_weights *w, int64_t index, an_safetensor *tensor) 
 static an_status read(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first, int64_t count,
                       void *to) {
     merged *m = w->state;
-    an_context *ctx = w->ctx;
     an_safetensor source;
     bool changes;
     AN_TRY_RETURN(m->from.get(&m->from, index, &source));

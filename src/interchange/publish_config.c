@@ -215,7 +215,6 @@ static const an_family *written_family(const an_description *d) {
 }
 
 static an_status make_config(const an_publication *p, an_text *text) {
-    an_context *ctx = p->ctx;
     const an_description *d = p->description;
     const an_family *family = written_family(d);
     an_json_writer json = an_text_json(text, AN_JSON_LINES), *j = &json;

@@ -83,7 +83,6 @@ static uint32_t file_type(const an_gguf_type *type) {
 }
 
 static an_status put_keys(writing *w, const char *path) {
-    an_context *ctx = w->ctx;
     const an_publication *p = w->publication;
     an_gguf_put_text(&w->keys, "general.architecture", w->architecture);
     AN_TRY_RETURN(an_publish_general_keys(p, path, &w->keys));
@@ -200,7 +199,6 @@ static an_status list_tensors(writing *w) {
 
 static an_status write_tensors(writing *w) {
     static const char zeros[AN_GGUF_ALIGNMENT] = {0};
-    an_context *ctx = w->ctx;
     for (size_t i = 0; i < w->count; i++) {
         const an_gguf_tensor *t = &w->tensors[i];
         if (i < w->extra)

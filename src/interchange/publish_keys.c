@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "formats/gguf.h"
 #include "interchange/publish.h"
-#include "text/chat_template.h"
+#include "text/chat/template.h"
 #include "text/describe.h"
 
 static an_status copy_keys(an_context *ctx, const char *path, const char *begin, const char *const *others,

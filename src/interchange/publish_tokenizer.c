@@ -110,7 +110,6 @@ static an_status write_config(const an_publication *p, const char *folder, const
 }
 
 static an_status get_template(const an_gguf *g, an_arena *arena, const char **template) {
-    an_context *ctx = arena->ctx;
     const char *bytes = NULL;
     size_t length = 0;
     AN_TRY_RETURN(an_gguf_string(g, "tokenizer.chat_template", &bytes, &length));

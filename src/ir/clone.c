@@ -4,7 +4,6 @@
 #include "ir/graph.h"
 
 static an_status clone_node(an_graph *c, const an_node *node, an_node **nodes, an_node **copied) {
-    an_context *ctx = c->ctx;
     an_node *n = NULL;
     void *memory = NULL;
     AN_TRY_RETURN(an_arena_alloc(&c->arena, &memory, 1, sizeof *n));

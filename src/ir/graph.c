@@ -145,7 +145,6 @@ void an_result_replace(an_result *from, an_result *to) {
 }
 
 an_status an_graph_refresh_views(an_graph *g) {
-    an_context *ctx = g->ctx;
     for (an_node *n = g->first; n; n = n->next) {
         if (!(n->op->flags & AN_OP_VIEW)) continue;
         for (int i = 0; i < n->output_count; i++) {
@@ -183,7 +182,6 @@ void an_graph_move_last(an_graph *g, an_node *node) {
 
 /* Row-major strides in the physical order of the result. */
 static an_status dense_strides(an_graph *g, an_result *r) {
-    an_context *ctx = g->ctx;
     an_dim stride = 1;
     for (int i = r->ndims - 1; i >= 0; i--) {
         int d = r->order[i];
@@ -194,7 +192,6 @@ static an_status dense_strides(an_graph *g, an_result *r) {
 }
 
 static an_status expect_dimensions(an_graph *g, const an_op *op, const void *attributes) {
-    an_context *ctx = g->ctx;
     for (const an_attribute *a = op->attributes; a && a->name; a++) {
         const void *at = (const char *)attributes + a->offset;
         if (a->type == AN_ATTRIBUTE_DIM) AN_TRY_RETURN(an_graph_expect_dimension(g, *(const an_dim *)at));
@@ -207,7 +204,6 @@ static an_status expect_dimensions(an_graph *g, const an_op *op, const void *att
 
 /* Copies attributes, and the strings in them, into the graph. */
 static an_status copy_attributes(an_graph *g, an_node *node, const void *attributes) {
-    an_context *ctx = g->ctx;
     const an_op *op = node->op;
     AN_TRY_RETURN(an_arena_alloc(&g->arena, &node->attributes, op->attribute_bytes, 1));
     if (!attributes) return AN_OK;
@@ -250,7 +246,6 @@ static an_status node_create(an_graph *g, an_node **created, const an_op *op, in
 }
 
 an_status an_node_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_op *op = node->op;
     for (int i = 0; i < node->input_count; i++) {
         const an_result *r = node->inputs[i].result;
@@ -315,17 +310,17 @@ an_value an_graph_add_outputs(an_graph *g, const an_op *op, int input_count, con
         AN_CHECK(ctx, found[i], g->status, "%s", g->message);
     }
     AN_TRY(node_create(g, &node, op, input_count, output_count, attributes));
-    if (g->origin) { /* gradient nodes and copies take their origin's block, path and place */
-        node->origin = g->origin;
-        node->block = g->origin->block;
-        node->path = g->origin->path;
-        node->place = g->origin->place;
+    if (g->added.origin) { /* gradient nodes and copies take their origin's block, path and place */
+        node->origin = g->added.origin;
+        node->block = g->added.origin->block;
+        node->path = g->added.origin->path;
+        node->place = g->added.origin->place;
     } else {
         node->block = g->block;
         node->path = g->blocks[g->block].path;
-        node->place = g->place;
+        node->place = g->calls.place;
     }
-    node->phase = g->phase;
+    node->phase = g->added.phase;
     for (int i = 0; i < input_count; i++) { /* linked only once the node is known to be right */
         node->inputs[i].result = found[i];
         node->inputs[i].node = node;
@@ -338,7 +333,7 @@ an_value an_graph_add_outputs(an_graph *g, const an_op *op, int input_count, con
         g->results[g->result_count++] = &node->outputs[i];
     }
     node->number = g->next_node++;
-    link_node(g, node, g->insert_before);
+    link_node(g, node, g->added.before);
     g->node_count++;
     g->is_verified = false;
     if (op->added) AN_TRY(op->added(g, node));
@@ -349,7 +344,7 @@ fail: /* the first mistake sticks; the node stays in the arena, unlinked */
     if (g->status == AN_OK) {
         g->status = status;
         char prefix[AN_MESSAGE_BYTES / 2];
-        an_place_describe(&g->place, g->path, op->name, prefix, sizeof prefix);
+        an_place_describe(&g->calls.place, g->path, op->name, prefix, sizeof prefix);
         snprintf(g->message, sizeof g->message, "%s%.*s", prefix, AN_MESSAGE_BYTES / 2, ctx->error.message);
     }
     return an_builder_end(g, 0);

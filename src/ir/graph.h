@@ -122,6 +122,22 @@ typedef struct an_adapter {
 
 enum { AN_PLACE_STACK = 32, AN_PATH_BYTES = 512, AN_MAX_SCALARS = 64 };
 
+/* What nodes get that are added now. */
+typedef struct an_added_nodes {
+    an_node *before; /* they go in front of it; NULL: at the end */
+    an_phase phase;
+    const an_node *origin; /* also gives block, path and place */
+} an_added_nodes;
+
+/* The builder call that runs, and where calls stand in the program. */
+typedef struct an_builder_calls {
+    an_place waiting[AN_PLACE_STACK]; /* set by an_graph_at, not yet taken */
+    int waiting_count;
+    an_place place; /* of the call that runs */
+    int depth;      /* of calls within it */
+    int count;      /* of all calls so far */
+} an_builder_calls;
+
 struct an_graph {
     an_context *ctx;
     an_arena arena;
@@ -132,7 +148,6 @@ struct an_graph {
     bool is_verified;
 
     an_node *first, *last;
-    an_node *insert_before; /* new nodes go in front of it; NULL: at the end */
     size_t node_count;
     uint32_t next_node;
     an_result **results; /* by number; NULL: removed */
@@ -163,13 +178,8 @@ struct an_graph {
     struct an_recompute_plan *recompute; /* the same of the recompute pass */
     struct an_shard_plan *shard;         /* the same of the shard pass; NULL: weights are not gathered */
 
-    an_phase phase;        /* of new nodes */
-    const an_node *origin; /* of new nodes: also gives block, path and place */
-
-    an_place places[AN_PLACE_STACK]; /* set by an_graph_at, not yet taken */
-    int place_count;
-    an_place place; /* of the builder call that runs */
-    int depth, calls;
+    an_added_nodes added;
+    an_builder_calls calls;
 };
 
 /* ---- for ops and passes ---- */

@@ -51,7 +51,6 @@ static an_status lay_out_parameter(an_graph *g, an_parameter *p, an_flat_sizes *
 }
 
 an_status an_graph_lay_out(an_graph *g, bool inputs, an_flat_sizes *sizes) {
-    an_context *ctx = g->ctx;
     *sizes = (an_flat_sizes){0};
     for (size_t i = 0; i < g->parameter_count; i++) AN_TRY_RETURN(lay_out_parameter(g, &g->parameters[i], sizes));
     sizes->gradient_elements = sizes->trainable_elements;

@@ -49,7 +49,6 @@ void an_parser_enter(an_graph *g, int block) {
 
 /* name=integer, if the current token is that name; else the number stays as it is. */
 static an_status parse_key(an_parser *p, const char *name, int64_t minimum, int64_t maximum, int64_t *number) {
-    an_context *ctx = p->scan.ctx;
     if (!an_token_is(&p->scan.token, name)) return AN_OK;
     AN_TRY_RETURN(an_scan_next(&p->scan));
     AN_TRY_RETURN(an_scan_expect(&p->scan, '=', "after the name"));
@@ -87,7 +86,6 @@ static an_status parse_symbol(an_parser *p) {
 
 /* block 1 "h.0" depth=1 parent=0; scope 2 "mlp" parent=1 */
 static an_status parse_block(an_parser *p, bool is_scope) {
-    an_context *ctx = p->scan.ctx;
     an_graph *g = p->graph;
     const an_token at = p->scan.token;
     int64_t number = 0, depth = 0, parent = 0;
@@ -101,7 +99,7 @@ static an_status parse_block(an_parser *p, bool is_scope) {
     AN_TRY_RETURN(parse_key(p, "parent", 0, number - 1, &parent));
     AN_TRY_RETURN(an_scan_expect_line(&p->scan));
     an_parser_enter(g, (int)parent);
-    g->place = (an_place){.file = AN_TEXT_FILE, .line = at.line};
+    g->calls.place = (an_place){.file = AN_TEXT_FILE, .line = at.line};
     if (is_scope)
         an_scope_begin(g, name);
     else
@@ -112,7 +110,6 @@ static an_status parse_block(an_parser *p, bool is_scope) {
 
 /* loss %9 targets %y */
 static an_status parse_loss(an_parser *p) {
-    an_context *ctx = p->scan.ctx;
     an_graph *g = p->graph;
     const an_token at = p->scan.token;
     an_value loss = 0, targets = AN_NONE;
@@ -134,7 +131,6 @@ static const char *const keywords[] = {"graph", "symbol", "block", "scope", "los
 /* The keyword that the current token is; KEYWORDS: it begins a node; -1: neither. An op may be called like a keyword,
  * but a ( stands behind it. */
 static an_status find_keyword(const an_parser *p, int *keyword) {
-    an_context *ctx = p->scan.ctx;
     an_scanner ahead = p->scan;
     *keyword = KEYWORDS;
     if (ahead.token.kind != AN_TOKEN_NAME || an_token_is(&ahead.token, "_")) return AN_OK;
@@ -146,7 +142,6 @@ static an_status find_keyword(const an_parser *p, int *keyword) {
 }
 
 static an_status parse_statement(an_parser *p) {
-    an_context *ctx = p->scan.ctx;
     const an_token t = p->scan.token;
     an_nearest nearest;
     int keyword = 0;
@@ -171,14 +166,12 @@ static an_status parse_statement(an_parser *p) {
 }
 
 static an_status skip_empty_lines(an_parser *p) {
-    an_context *ctx = p->scan.ctx;
     while (p->scan.token.kind == AN_TOKEN_NEWLINE) AN_TRY_RETURN(an_scan_next(&p->scan));
     return AN_OK;
 }
 
 /* ang 1 or ang 1 dump, then perhaps graph "name" */
 static an_status parse_header(an_parser *p) {
-    an_context *ctx = p->scan.ctx;
     int64_t version = 0;
     int keyword = 0;
     AN_TRY_RETURN(skip_empty_lines(p));

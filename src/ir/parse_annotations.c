@@ -53,7 +53,6 @@ static an_status parse_choice(an_parser *p, const char *what, const char *const 
 }
 
 static an_status parse_at_least(an_parser *p, int64_t minimum, int64_t *number) {
-    an_context *ctx = p->scan.ctx;
     const an_token at = p->scan.token;
     AN_TRY_RETURN(an_scan_int(&p->scan, number));
     if (*number >= minimum) return AN_OK;
@@ -81,7 +80,6 @@ static an_status parse_kernel(an_parser *p, const an_op *op, const an_kernel **k
 
 /* "file.c:12" */
 static an_status parse_place(an_parser *p, an_place *place) {
-    an_context *ctx = p->scan.ctx;
     const an_token at = p->scan.token;
     const char *text = NULL;
     AN_TRY_RETURN(an_scan_string(&p->scan, &p->graph->arena, &text));
@@ -96,7 +94,6 @@ static an_status parse_place(an_parser *p, an_place *place) {
 }
 
 static an_status parse_origin(an_parser *p, const an_node **origin) {
-    an_context *ctx = p->scan.ctx;
     an_value value = 0;
     AN_TRY_RETURN(an_parse_value(p, &value));
     *origin = an_graph_result(p->graph, value)->node;
@@ -104,7 +101,6 @@ static an_status parse_origin(an_parser *p, const an_node **origin) {
 }
 
 static an_status parse_block(an_parser *p, int *block) {
-    an_context *ctx = p->scan.ctx;
     const an_token at = p->scan.token;
     int64_t number = 0;
     AN_TRY_RETURN(parse_at_least(p, 0, &number));
@@ -116,7 +112,6 @@ static an_status parse_block(an_parser *p, int *block) {
 
 /* What one output has. */
 static an_status parse_of_output(an_parser *p, int annotation, an_annotations *a, int output) {
-    an_context *ctx = p->scan.ctx;
     int number = 0;
     switch (annotation) {
     case BYTES: return parse_at_least(p, 0, &a->bytes[output]);
@@ -132,7 +127,6 @@ static an_status parse_of_output(an_parser *p, int annotation, an_annotations *a
 
 /* One value for a node with one output, a list in [ ] for any other. */
 static an_status parse_of_outputs(an_parser *p, int annotation, an_annotations *a, int outputs) {
-    an_context *ctx = p->scan.ctx;
     if (outputs == 1) return parse_of_output(p, annotation, a, 0);
     AN_TRY_RETURN(an_scan_expect(&p->scan, '[', "and a value for each output"));
     for (int i = 0; i < outputs; i++) {
@@ -143,7 +137,6 @@ static an_status parse_of_outputs(an_parser *p, int annotation, an_annotations *
 }
 
 static an_status parse_annotation(an_parser *p, int annotation, const an_op *op, int outputs, an_annotations *a) {
-    an_context *ctx = p->scan.ctx;
     int number = 0;
     switch (annotation) {
     case AT: return parse_place(p, &a->place);
@@ -164,7 +157,6 @@ static an_status parse_annotation(an_parser *p, int annotation, const an_op *op,
 }
 
 an_status an_parse_annotations(an_parser *p, const an_op *op, int outputs, an_annotations *a) {
-    an_context *ctx = p->scan.ctx;
     AN_TRY_RETURN(an_scan_expect(&p->scan, '{', "before annotations"));
     while (!an_scan_is(&p->scan, '}')) {
         const an_token name = p->scan.token;
@@ -198,7 +190,6 @@ static an_status check_order(an_parser *p, const an_annotations *a, const an_res
 }
 
 an_status an_annotations_apply(an_parser *p, const an_annotations *a, an_node *node) {
-    an_context *ctx = p->scan.ctx;
     uint32_t given = a->given;
     node->phase = a->phase;
     node->origin = a->origin;

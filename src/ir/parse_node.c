@@ -31,7 +31,6 @@ typedef struct node_line {
 
 /* %a, _, %b = */
 static an_status parse_outputs(an_parser *p, node_line *line) {
-    an_context *ctx = p->scan.ctx;
     for (;;) {
         const an_token *t = &p->scan.token;
         if (t->kind != AN_TOKEN_VALUE && !an_token_is(t, "_"))
@@ -78,7 +77,6 @@ static an_status parse_op(an_parser *p, node_line *line) {
 
 /* name=value */
 static an_status parse_attribute(an_parser *p, node_line *line) {
-    an_context *ctx = p->scan.ctx;
     const an_token t = p->scan.token;
     for (const an_attribute *a = line->op->attributes; a && a->name; a++) {
         uint64_t bit = (uint64_t)1 << (a - line->op->attributes);
@@ -110,7 +108,6 @@ static an_status parse_input(an_parser *p, node_line *line) {
 
 /* (%a, _, axis=1) */
 static an_status parse_operands(an_parser *p, node_line *line) {
-    an_context *ctx = p->scan.ctx;
     AN_TRY_RETURN(an_scan_expect(&p->scan, '(', "after the op"));
     while (!an_scan_is(&p->scan, ')')) {
         const an_token *t = &p->scan.token;
@@ -128,7 +125,6 @@ static an_status parse_operands(an_parser *p, node_line *line) {
 
 /* : f32[batch,64], f32[batch] */
 static an_status parse_types(an_parser *p, node_line *line) {
-    an_context *ctx = p->scan.ctx;
     do {
         AN_TRY_RETURN(an_scan_next(&p->scan));
         if (line->type_count == line->output_count)
@@ -175,7 +171,6 @@ static an_status check_types(an_parser *p, const node_line *line, const an_node 
 }
 
 static an_status add_node(an_parser *p, const node_line *line) {
-    an_context *ctx = p->scan.ctx;
     an_graph *g = p->graph;
     const an_annotations *a = &line->annotations;
     take_type(p, line);
@@ -195,7 +190,6 @@ static an_status add_node(an_parser *p, const node_line *line) {
 }
 
 an_status an_parse_node(an_parser *p) {
-    an_context *ctx = p->scan.ctx;
     node_line line = {0};
     if (p->scan.token.kind == AN_TOKEN_VALUE || an_token_is(&p->scan.token, "_"))
         AN_TRY_RETURN(parse_outputs(p, &line));

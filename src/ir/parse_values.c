@@ -72,7 +72,6 @@ static an_status parse_window(an_parser *p, const an_token *at, int nesting, an_
 }
 
 static an_status parse_factor(an_parser *p, int nesting, an_dim *dim) {
-    an_context *ctx = p->scan.ctx;
     const an_token first = p->scan.token;
     if (nesting > MOST_NESTING)
         return an_scan_error(&p->scan, &first, "a dimension has more than %d nested parentheses", MOST_NESTING);
@@ -142,7 +141,6 @@ static an_status after_element(an_parser *p, bool *more) {
 
 /* Steps over the [ and says whether there is a first element. */
 static an_status before_elements(an_parser *p, bool *more) {
-    an_context *ctx = p->scan.ctx;
     AN_TRY_RETURN(an_scan_expect(&p->scan, '[', "before the list"));
     *more = !an_scan_is(&p->scan, ']');
     return *more ? AN_OK : an_scan_next(&p->scan);
@@ -153,7 +151,6 @@ static an_status too_many(const an_parser *p) {
 }
 
 an_status an_parse_dims(an_parser *p, an_dim_list *dims) {
-    an_context *ctx = p->scan.ctx;
     bool more;
     *dims = (an_dim_list){0};
     AN_TRY_RETURN(before_elements(p, &more));
@@ -166,7 +163,6 @@ an_status an_parse_dims(an_parser *p, an_dim_list *dims) {
 }
 
 an_status an_parse_ints(an_parser *p, an_int_list *ints) {
-    an_context *ctx = p->scan.ctx;
     bool more;
     *ints = (an_int_list){0};
     AN_TRY_RETURN(before_elements(p, &more));

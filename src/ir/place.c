@@ -38,7 +38,7 @@ static an_status mistake(an_graph *g, const an_place *place, const char *path, c
 an_status an_graph_mistake(an_graph *g, an_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    status = mistake(g, &g->place, g->path, "", status, format, arguments);
+    status = mistake(g, &g->calls.place, g->path, "", status, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -53,24 +53,25 @@ an_status an_node_mistake(an_graph *g, const an_node *node, an_status status, co
 
 an_graph *an_graph_at(an_graph *graph, const char *file, int line) {
     /* A stack, since an argument of a builder may be another builder and compilers evaluate them in either order. */
-    if (graph && graph->depth == 0) {
-        if (graph->place_count == AN_PLACE_STACK) { /* places that nobody took: forget the oldest */
-            memmove(graph->places, graph->places + 1, (AN_PLACE_STACK - 1) * sizeof *graph->places);
-            graph->place_count--;
+    if (graph && graph->calls.depth == 0) {
+        if (graph->calls.waiting_count == AN_PLACE_STACK) { /* places that nobody took: forget the oldest */
+            memmove(graph->calls.waiting, graph->calls.waiting + 1,
+                    (AN_PLACE_STACK - 1) * sizeof *graph->calls.waiting);
+            graph->calls.waiting_count--;
         }
-        graph->places[graph->place_count++] = (an_place){.file = file, .line = line};
+        graph->calls.waiting[graph->calls.waiting_count++] = (an_place){.file = file, .line = line};
     }
     return graph;
 }
 
 void an_builder_begin(an_graph *g) {
-    if (g->depth++ > 0 || g->origin) return;
-    g->place = g->place_count > 0 ? g->places[--g->place_count] : (an_place){0};
-    g->place.call = ++g->calls;
+    if (g->calls.depth++ > 0 || g->added.origin) return;
+    g->calls.place = g->calls.waiting_count > 0 ? g->calls.waiting[--g->calls.waiting_count] : (an_place){0};
+    g->calls.place.call = ++g->calls.count;
 }
 
 an_value an_builder_end(an_graph *g, an_value value) {
-    g->depth--;
+    g->calls.depth--;
     return value;
 }
 

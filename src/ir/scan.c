@@ -221,7 +221,6 @@ static an_status scan_sign(an_scanner *s, bool *negative) {
 }
 
 an_status an_scan_int(an_scanner *s, int64_t *number) {
-    an_context *ctx = s->ctx;
     const an_token first = s->token;
     bool negative;
     uint64_t magnitude = 0;
@@ -239,7 +238,6 @@ an_status an_scan_int(an_scanner *s, int64_t *number) {
 }
 
 an_status an_scan_float(an_scanner *s, double *number) {
-    an_context *ctx = s->ctx;
     const an_token first = s->token;
     bool negative;
     double magnitude;
@@ -266,7 +264,6 @@ an_status an_scan_bool(an_scanner *s, bool *flag) {
 }
 
 an_status an_scan_string(an_scanner *s, an_arena *arena, const char **string) {
-    an_context *ctx = s->ctx;
     void *copy = NULL;
     if (s->token.kind != AN_TOKEN_STRING) return an_scan_unexpected(s, "a string");
     AN_TRY_RETURN(an_arena_alloc(arena, &copy, s->token.length + 1, 1)); /* zeroed, so it ends in NUL */

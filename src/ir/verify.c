@@ -30,7 +30,6 @@ static an_status check_uses(const an_graph *g, const an_node *node) {
 /* What infer says now must be what the node has: passes that change inputs must keep types. Only autocast chooses the
  * type of an output that may be low. */
 static an_status check_inference(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     an_dtype chosen[AN_MAX_OUTPUTS] = {AN_DTYPE_NONE};
     for (int i = 0; i < node->output_count; i++)
         if (node->op->low_out >> i & 1) chosen[i] = node->outputs[i].dtype;
@@ -46,7 +45,6 @@ static an_status check_inference(an_graph *g, an_node *node) {
 }
 
 an_status an_graph_check(an_graph *g) {
-    an_context *ctx = g->ctx;
     int64_t position = 0;
     for (an_node *n = g->first; n; n = n->next) n->mark = -1;
     for (an_node *n = g->first; n; n = n->next) {

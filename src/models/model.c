@@ -88,7 +88,6 @@ an_value an_model_activate(an_graph *g, an_value src, an_activation activation) 
 }
 
 an_status an_model_finish(an_graph **graph, an_graph *g) {
-    an_context *ctx = g->ctx;
     an_status status;
     AN_TRY(an_graph_verify(g));
     *graph = g;

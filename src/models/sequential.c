@@ -100,7 +100,6 @@ static an_status add_convolution(building *b) {
 }
 
 static an_status add_pool(building *b) {
-    an_context *ctx = b->ctx;
     const an_layer *l = b->layer;
     an_pool_options p;
     an_pool_options_init(&p, sizeof p);
@@ -192,7 +191,6 @@ static void go_to(building *b, int index) {
 }
 
 static an_status add_layers(building *b) {
-    an_context *ctx = b->ctx;
     for (int i = 0; i < b->o->layer_count; i++) {
         go_to(b, i);
         AN_TRY_RETURN(add_layer(b, i));
@@ -228,7 +226,6 @@ static an_value reshape_to(const building *b, an_value src, int ndims, const int
 }
 
 static an_status add_cross_entropy(building *b) {
-    an_context *ctx = b->ctx;
     AN_TRY_RETURN(expect(b, 2, "one number for each class, [batch,classes], because the loss follows it",
                          "end with {type: flatten} and a linear layer"));
     an_value targets = an_input(b->g, "targets", AN_DTYPE_I32, AN_DIMS(b->batch));

@@ -68,7 +68,6 @@ static an_status check_label(const an_model_opening *o, const an_features *featu
 
 /* Looks at all targets, O(samples). Those of a stream are not there yet. */
 static an_status check_labels(const an_model_opening *o) {
-    an_context *ctx = o->ctx;
     an_features *features = NULL;
     an_status status = AN_OK;
     if (!o->dataset || an_open_streams(o->config)) return AN_OK;

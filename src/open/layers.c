@@ -1,7 +1,7 @@
 /* Types of layers in a model of type sequential: names and options. The order of layers.def is that of an_layer_type.
  */
 #include "anneal/models.h"
-#include "base/option_rows.h"
+#include "base/options/option_rows.h"
 #include "open/kinds.h"
 
 #define BIAS_OPTION                                                                                 \

@@ -35,7 +35,7 @@ static an_status tell_notice(an_config *config, const an_dataset *dataset, const
     return notice ? an_config_warn(config, an_config_find(config, source)->place, "%s", notice) : AN_OK;
 }
 
-an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation) {
+an_status an_open_look(an_config *config, an_dataset *training, an_dataset *evaluation) {
     an_class_info seen, evaluated;
     an_class_info_init(&seen, sizeof seen);
     an_class_info_init(&evaluated, sizeof evaluated);
@@ -55,7 +55,6 @@ an_status an_open_look_at_batches(an_config *config, an_trainer *trainer) {
     an_graph_info_init(&graph, sizeof graph);
     an_trainer_info info;
     an_trainer_info_init(&info, sizeof info);
-    an_context *ctx = an_graph_context(an_trainer_graph(trainer));
     const an_config_node *batch = an_config_find(config, AN_SETTING(batch)),
                          *place = batch ? batch : an_config_find(config, AN_SETTING(model));
     AN_TRY_RETURN(an_graph_info_get(an_trainer_graph(trainer), &graph));

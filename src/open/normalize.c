@@ -42,7 +42,7 @@ static double size_of(const an_feature_info *info) {
     return info->maximum > -info->minimum ? info->maximum : -info->minimum;
 }
 
-static an_status compare(an_config *config, an_context *ctx, const an_features *features) {
+static an_status compare(an_config *config, const an_features *features) {
     static const double most_ratio = 1000;
     double minimum = 0, maximum = 0;
     column_text small = {""}, large = {""};
@@ -69,13 +69,13 @@ static an_status compare(an_config *config, an_context *ctx, const an_features *
         large.text, maximum, small.text, minimum);
 }
 
-an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training) {
+an_status an_open_look_at_scales(an_config *config, an_dataset *training) {
     enum { FEW = 1000 };
     an_features *features = NULL;
     const an_data_kind *kind = an_data_kind_at(config, AN_SETTING(data.train));
     if (!kind || !(kind->kind.flags & AN_KIND_TABLE) || an_open_normalizes(config, inputs)) return AN_OK;
     AN_TRY_RETURN(an_features_create(&features, training, 0, FEW, 0));
-    const an_status status = compare(config, ctx, features);
+    const an_status status = compare(config, features);
     an_features_destroy(&features);
     return status;
 }

@@ -47,7 +47,6 @@ typedef struct {
 
 /* Tokens in a training sample; 1 where it is not made of tokens. */
 static an_status get_tokens(opening *o) {
-    an_context *ctx = o->ctx;
     an_field field;
     an_field_init(&field, sizeof field);
     AN_TRY_RETURN(an_dataset_field(o->training, 0, &field));
@@ -74,7 +73,6 @@ static an_status get_run_length(opening *o) {
 /* ---- batch ---- */
 
 static an_status get_batch(opening *o) {
-    an_context *ctx = o->ctx;
     an_batch_options *b = &o->batch;
     b->leaves = o->resume ? an_resume_leaves(o->resume)
                           : 0;       /* auto is settled once, when the run begins (train/default_leaves.h) */
@@ -118,7 +116,6 @@ static an_status get_rules(opening *o) {
 
 /* An optimizer of the program's has defaults of its own, which the config calls auto. */
 static an_status get_optimizer(opening *o) {
-    an_context *ctx = o->ctx;
     double betas[2] = {0, 0};
     int count;
     AN_TRY_RETURN(an_config_fill(o->config, AN_SETTING(optimizer), an_optimizer_options, &o->optimizer));
@@ -189,7 +186,6 @@ static an_status check_width(const opening *o, an_dtype parameters) {
 
 /* What the config says of the trainer itself. */
 static an_status get_trainer(opening *o) {
-    an_context *ctx = o->ctx;
     an_trainer_options *t = &o->options;
     t->clip_norm = 0; /* off, unless the config says a number */
     t->max_skips = INT64_MAX;
@@ -318,9 +314,9 @@ static an_status finish(opening *o, an_trainer *t) {
         /* These weights come with their own scaling. A checkpoint of an adapter does not hold them. */
         if (!o->resume || an_open_adapts(o->config)) AN_TRY_RETURN(an_open_init(t, o->config, ctx));
         if (!o->resume) AN_TRY_RETURN(an_open_adapter(t, o->config));
-        AN_TRY_RETURN(an_open_look(o->config, ctx, o->training, o->evaluation));
+        AN_TRY_RETURN(an_open_look(o->config, o->training, o->evaluation));
         AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
-        AN_TRY_RETURN(an_open_look_at_scales(o->config, ctx, o->training));
+        AN_TRY_RETURN(an_open_look_at_scales(o->config, o->training));
     }
     if (o->evaluation) AN_TRY_RETURN(an_open_metrics(o->config, ctx, t));
     const an_lengths lengths = {o->config, ctx, o->batches, o->tokens_a_sample};

@@ -40,7 +40,7 @@ bool an_open_normalizes(an_config *config, const char *path);
  * program, or from its steps. */
 an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams, bool resumes);
 /* Columns of very different scales that nothing normalises become a warning of the config. Reads a few samples. */
-an_status an_open_look_at_scales(an_config *config, an_context *ctx, an_dataset *training);
+an_status an_open_look_at_scales(an_config *config, an_dataset *training);
 
 /* Does what the config's model.init says, or else loads the weights of model.from; nothing if the config has
  * neither. All is checked before the first weight changes. */
@@ -105,7 +105,7 @@ an_status an_open_adapter(an_trainer *trainer, an_config *config);
 an_status an_open_dpo(an_config *config, an_context *ctx, an_graph *graph, const an_dataset *training);
 /* Reads sources that are in memory once, so that a number out of range is found before the first step; classes that
  * training never sees become a warning of the config. O(samples). */
-an_status an_open_look(an_config *config, an_context *ctx, an_dataset *training, an_dataset *evaluation);
+an_status an_open_look(an_config *config, an_dataset *training, an_dataset *evaluation);
 /* Batch norm over too few samples becomes a warning of the config. O(nodes). */
 an_status an_open_look_at_batches(an_config *config, an_trainer *trainer);
 /* What data.augment says; `training` may be NULL (a stream); *changes: whether it changes anything. */

@@ -17,7 +17,6 @@ typedef struct {
 /* Steps, epochs or seconds; none if it is off. Epochs stay epochs: they need not all have as many steps. Where they
  * have not, samples are a part of an epoch. */
 static an_status get_interval(const reading *r, const char *key, const an_length *length, an_interval *interval) {
-    an_context *ctx = r->ctx;
     const an_lengths *l = r->lengths;
     *interval = (an_interval){0};
     if (!(length->amount > 0)) return AN_OK;
@@ -75,7 +74,6 @@ static an_interval auto_evaluations(const reading *r) {
 }
 
 static an_status get_evaluations(const reading *r, an_run_options *o, metric_name *best, metric_name *early_stop) {
-    an_context *ctx = r->ctx;
     static const char *const key = AN_SETTING(eval.every);
     const an_settings *s = r->config->settings;
     an_interval every = auto_evaluations(r);

@@ -25,7 +25,6 @@ static bool is_given(const reading *r, const char *key) {
 
 /* Steps of a length that begins `from` steps after the part does. */
 static an_status get_steps(const reading *r, const char *key, int64_t from, an_length *length, int64_t *steps) {
-    an_context *ctx = r->ctx;
     *length = (an_length){0};
     if (!is_there(r, key)) return AN_OK;
     AN_TRY_RETURN(an_config_length(r->config, AN_KEY(r->path, key), length));
@@ -56,7 +55,6 @@ static an_status get_end(const reading *r) {
 }
 
 static an_status get_points(const reading *r) {
-    an_context *ctx = r->ctx;
     const an_key key = an_key_join(r->path, "points");
     const int count = an_config_size(r->config, key.text);
     int64_t *steps = NULL;
@@ -72,7 +70,6 @@ static an_status get_points(const reading *r) {
 
 /* … of a length that ends with the part. */
 static an_status get_last_steps(const reading *r, const char *key, int64_t *steps) {
-    an_context *ctx = r->ctx;
     an_length length;
     AN_TRY_RETURN(get_steps(r, key, 0, &length, steps)); /* shares are of the part */
     if (length.unit != AN_LENGTH_EPOCHS && !an_open_counts_samples(&length)) return AN_OK;
@@ -168,7 +165,6 @@ static int64_t last_change(const an_batches *b) {
 /* Where periods end, as long as epochs still change their number of steps: *count of them, and in *next how
  * long the one after them is. */
 static an_status find_borders(const reading *r, const periods *p, double *next, int64_t *borders, int64_t *count) {
-    an_context *ctx = r->ctx;
     const an_batches *b = r->lengths->batches;
     const int64_t from = r->begin + r->s->warmup, end = an_batches_epoch_begin(b, last_change(b));
     const an_length_options options = an_open_length_options(r->lengths, from, 0);
@@ -213,7 +209,6 @@ static an_status get_period(const reading *r, const char *key) {
 }
 
 static an_status read_schedule(const reading *r) {
-    an_context *ctx = r->ctx;
     an_schedule_options *s = r->s;
     an_schedule_options_init(s, sizeof *s);
     s->steps = r->whole;

@@ -30,7 +30,6 @@ static const an_attribute attention_attributes[] = {
 
 /* q, k and v are inputs `first` and the next two. */
 static an_status expect_operands(an_graph *g, const an_node *node, int first) {
-    an_context *ctx = g->ctx;
     const an_result *q = an_node_input(node, first + Q), *k = an_node_input(node, first + K);
     const an_result *v = an_node_input(node, first + V);
     an_dim group = 0;
@@ -57,7 +56,6 @@ static an_status expect_operands(an_graph *g, const an_node *node, int first) {
 }
 
 static an_status expect_documents(an_graph *g, const an_node *node, int input, const an_result *q, const an_result *k) {
-    an_context *ctx = g->ctx;
     const an_result *documents = an_node_input(node, input);
     AN_TRY_RETURN(an_expect_index(g, node, input));
     if (documents->ndims == 2 && documents->dims[0] == q->dims[0] && documents->dims[1] == q->dims[2] &&
@@ -70,7 +68,6 @@ static an_status expect_documents(an_graph *g, const an_node *node, int input, c
 }
 
 static an_status expect_mask(an_graph *g, const an_node *node, int input, const an_result *q, const an_result *k) {
-    an_context *ctx = g->ctx;
     const an_result *mask = an_node_input(node, input);
     const an_dim scores[] = {q->dims[0], q->dims[1], q->dims[2], k->dims[2]};
     AN_TRY_RETURN(an_expect_float(g, node, input));
@@ -88,7 +85,6 @@ static an_status expect_mask(an_graph *g, const an_node *node, int input, const 
 
 /* Attributes and optional inputs, which stand `shift` further on than among the inputs of attention. */
 static an_status expect_options(an_graph *g, const an_node *node, int shift, const an_result *q, const an_result *k) {
-    an_context *ctx = g->ctx;
     const an_attention_attributes *attributes = node->attributes;
     const an_result *offset = an_node_input(node, shift + AN_ATTENTION_QUERY_OFFSET);
     if (offset) AN_TRY_RETURN(an_expect_index(g, node, shift + AN_ATTENTION_QUERY_OFFSET));
@@ -123,7 +119,6 @@ static void set_like(an_result *result, an_dtype dtype, const an_result *like) {
 /* ---- attention ---- */
 
 static an_status attention_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *q = an_node_input(node, Q), *k = an_node_input(node, K), *v = an_node_input(node, V);
     AN_TRY_RETURN(expect_operands(g, node, 0));
     AN_TRY_RETURN(expect_options(g, node, 0, q, k));
@@ -254,7 +249,6 @@ an_value an_attention(an_graph *graph, an_value q, an_value k, an_value v, const
 /* ---- attention_diff: (diff_dst, q, k, v, dst, log-sum-exp, optional inputs) gives diff_q, diff_k, diff_v ---- */
 
 static an_status attention_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const int first = AN_ATTENTION_DIFF_OF_Q, shift = AN_ATTENTION_DIFF_OPTIONAL - AN_ATTENTION_QUERY_OFFSET;
     const an_result *q = an_node_input(node, first), *k = an_node_input(node, first + K);
     const an_result *sum = an_node_input(node, AN_ATTENTION_DIFF_OF_SUM);

@@ -40,7 +40,6 @@ static const an_role batch_norm_roles[] = {AN_ROLE_NONE, AN_ROLE_NORM_WEIGHT, AN
 /* ---- what the infer hooks check ---- */
 
 static an_status expect_src(an_graph *g, const an_node *node, int input) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, input));
     AN_TRY_RETURN(an_expect_ndims(g, node, input, 2, AN_MAX_DIMS));
     return AN_OK;
@@ -48,7 +47,6 @@ static an_status expect_src(an_graph *g, const an_node *node, int input) {
 
 /* Inputs `first` to `last` hold one number for each channel. */
 static an_status expect_channels(an_graph *g, const an_node *node, int first, int last, const an_result *src) {
-    an_context *ctx = g->ctx;
     for (int i = first; i <= last; i++) {
         AN_TRY_RETURN(an_expect_float(g, node, i));
         const an_result *vector = an_node_input(node, i);
@@ -70,7 +68,6 @@ static void set_channels(an_node *node, const an_result *src) {
 /* ---- by the statistics of the micro-batch ---- */
 
 static an_status batch_norm_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_batch_norm_attributes *attributes = node->attributes;
     const an_result *src = an_node_input(node, SRC);
     AN_TRY_RETURN(expect_src(g, node, SRC));
@@ -145,7 +142,6 @@ an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value 
 /* (diff_dst, src, weight, mean, inverse) gives diff_src, diff_weight, diff_bias; with fixed statistics the last input
  * is the variance. */
 static an_status diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *src = an_node_input(node, DIFF_OF_SRC);
     AN_TRY_RETURN(expect_src(g, node, DIFF_DST));
     AN_TRY_RETURN(expect_src(g, node, DIFF_OF_SRC));
@@ -171,7 +167,6 @@ const an_op an_op_batch_norm_diff = {
 /* ---- by fixed statistics ---- */
 
 static an_status batch_norm_fixed_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_batch_norm_fixed_attributes *attributes = node->attributes;
     const an_result *src = an_node_input(node, SRC);
     AN_TRY_RETURN(expect_src(g, node, SRC));
@@ -215,7 +210,6 @@ const an_op an_op_batch_norm_fixed = {
 };
 
 static an_status batch_norm_fixed_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_batch_norm_fixed_attributes *attributes = node->attributes;
     AN_TRY_RETURN(an_expect_epsilon(g, node, attributes->epsilon));
     AN_TRY_RETURN(diff_infer(g, node));

@@ -38,7 +38,6 @@ static const an_attribute bias_attributes[] = {AN_ATTRIBUTE(an_bias_attributes, 
 static const an_role bias_roles[] = {AN_ROLE_NONE, AN_ROLE_BIAS};
 
 static an_status bias_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     int64_t axis = ((const an_bias_attributes *)node->attributes)->axis;
     const an_result *src = an_node_input(node, 0), *bias = an_node_input(node, 1);
     AN_TRY_RETURN(an_expect_float(g, node, 0));
@@ -250,7 +249,6 @@ const an_op an_op_adapt = {
 /* ---- stretch: every column of src has a factor ---- */
 
 static an_status stretch_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *src = an_node_input(node, 0), *factors = an_node_input(node, 1);
     AN_TRY_RETURN(an_expect_float(g, node, 0));
     AN_TRY_RETURN(an_expect_float(g, node, 1));

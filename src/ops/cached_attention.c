@@ -22,7 +22,6 @@ static const an_attribute cached_attributes[] = {
 };
 
 static an_status expect_new_tokens(an_graph *g, const an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *q = an_node_input(node, Q), *k = an_node_input(node, K);
     for (int i = Q; i <= AN_CACHED_VALUES; i++) {
         AN_TRY_RETURN(an_expect_float(g, node, i));
@@ -53,7 +52,6 @@ static bool is_own_state(const an_node *node, const an_result *cache) {
 }
 
 static an_status expect_cache(an_graph *g, const an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *q = an_node_input(node, Q), *k = an_node_input(node, K),
                     *cache = an_node_input(node, AN_CACHED_KEYS);
     const an_result *positions = an_node_input(node, AN_CACHED_POSITIONS),
@@ -83,7 +81,6 @@ static an_status expect_cache(an_graph *g, const an_node *node) {
 
 static an_status cached_attention_infer(an_graph *g, an_node *node) {
     static const uint8_t order[] = {0, 2, 1, 3};
-    an_context *ctx = g->ctx;
     const an_cached_attributes *attributes = node->attributes;
     const an_result *q = an_node_input(node, Q), *k = an_node_input(node, K), *v = an_node_input(node, V);
     an_result *dst = an_node_output(node, 0);

@@ -36,7 +36,6 @@ static an_status check_program(an_graph *g, const an_node *node, const char *pro
 static const an_attribute chain_attributes[] = {AN_ATTRIBUTE(an_chain_attributes, program, STRING), {0}};
 
 static an_status chain_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     an_chain_attributes *a = node->attributes;
     const an_result *src = an_node_input(node, 0);
     AN_TRY_RETURN(check_program(g, node, a->program, &a->chain));
@@ -99,7 +98,6 @@ static bool fits_dst(an_graph *g, const an_result *dst, const an_result *operand
 }
 
 static an_status product_chain_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     an_product_chain_attributes *a = node->attributes;
     const an_chain *chain = &a->chain;
     AN_TRY_RETURN(check_program(g, node, a->program, &a->chain));
@@ -331,16 +329,16 @@ static void replace(an_graph *g, growing *c, an_node *last) {
                                            .kept = c->kept,
                                            .rounds_a = c->rounds_a,
                                            .added = c->product ? c->operands / 2 - 1 : 0};
-    const an_phase phase = g->phase;
-    g->insert_before = last;
-    g->origin = last;
-    g->phase = last->phase;
+    const an_phase phase = g->added.phase;
+    g->added.before = last;
+    g->added.origin = last;
+    g->added.phase = last->phase;
     an_value fused =
         an_graph_add_outputs(g, c->product ? &an_op_matmul_chain : &an_op_chain, c->input_count, inputs,
                              c->product ? (const void *)&product : (const void *)&chain, c->kept >= 0 ? 2 : 1);
-    g->insert_before = NULL;
-    g->origin = NULL;
-    g->phase = phase;
+    g->added.before = NULL;
+    g->added.origin = NULL;
+    g->added.phase = phase;
     an_result *dst = an_graph_result(g, fused);
     if (!dst) return;
     dst->node->origin = last->origin;

@@ -44,14 +44,12 @@ an_status an_expect_same_shape(an_graph *g, const an_node *node, int a, int b) {
 }
 
 an_status an_infer_float_like_src(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, 0));
     an_result_like(&node->outputs[0], an_node_input(node, 0));
     return AN_OK;
 }
 
 an_status an_infer_like_inputs(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     for (int i = 0; i < node->input_count; i++) {
         AN_TRY_RETURN(an_expect_float(g, node, i));
         AN_TRY_RETURN(an_expect_same_shape(g, node, 0, i));
@@ -81,7 +79,6 @@ bool an_broadcast_dims(an_graph *g, const an_result *a, const an_result *b, int 
 }
 
 an_status an_infer_broadcast(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     an_result *dst = &node->outputs[0];
     AN_TRY_RETURN(an_expect_float(g, node, 0));
     an_result_like(dst, an_node_input(node, 0));

@@ -38,7 +38,6 @@ static const an_attribute diff_weights_attributes[] = {
 /* ---- shapes ---- */
 
 static an_status check_node(an_graph *g, const an_node *node, bool has_dims) {
-    an_context *ctx = g->ctx;
     const an_convolution_attributes *attributes = node->attributes;
     for (int i = 0; i < 2; i++) {
         AN_TRY_RETURN(an_expect_float(g, node, i));
@@ -61,7 +60,6 @@ static an_status check_node(an_graph *g, const an_node *node, bool has_dims) {
 
 /* The shape of dst from those of src and weights. */
 static an_status dst_dims(an_graph *g, const an_node *node, const an_dim *src, const an_dim *weights, an_dim *dst) {
-    an_context *ctx = g->ctx;
     const an_convolution_attributes *attributes = node->attributes;
     int64_t groups = attributes->groups, window[2];
     for (int i = 0; i < NDIMS; i++)
@@ -108,7 +106,6 @@ static an_dtype dst_dtype(const an_node *node) {
 }
 
 static an_status convolution_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     an_dim dims[NDIMS];
     AN_TRY_RETURN(check_node(g, node, false));
     AN_TRY_RETURN(dst_dims(g, node, an_node_input(node, 0)->dims, an_node_input(node, 1)->dims, dims));
@@ -117,7 +114,6 @@ static an_status convolution_infer(an_graph *g, an_node *node) {
 }
 
 static an_status diff_src_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_convolution_attributes *attributes = node->attributes;
     an_dim dims[NDIMS];
     AN_TRY_RETURN(check_node(g, node, true));
@@ -128,7 +124,6 @@ static an_status diff_src_infer(an_graph *g, an_node *node) {
 }
 
 static an_status diff_weights_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_convolution_attributes *attributes = node->attributes;
     an_dim dims[NDIMS];
     AN_TRY_RETURN(check_node(g, node, true));

@@ -15,7 +15,6 @@ static an_cost copy_cost(const an_graph *g, const an_node *node) {
 
 /* Attributes may come from a text: an axis that a builder has made positive is checked again. */
 static an_status check_axis(an_graph *g, const an_node *node, int64_t axis) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_ndims(g, node, 0, 1, AN_MAX_DIMS));
     const an_result *src = an_node_input(node, 0);
     if (axis >= 0 && axis < src->ndims) return AN_OK;
@@ -31,7 +30,6 @@ static an_value src_itself(an_graph *g, const an_node *node) {
 /* ---- contiguous: the same values, dense and row-major ---- */
 
 static an_status contiguous_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_ndims(g, node, 0, 0, AN_MAX_DIMS));
     an_result_like(an_node_output(node, 0), an_node_input(node, 0));
     return AN_OK;
@@ -70,7 +68,6 @@ an_value an_contiguous(an_graph *graph, an_value src) {
 static const an_attribute cast_attributes[] = {AN_ATTRIBUTE(an_cast_attributes, dtype, DTYPE), {0}};
 
 static an_status cast_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_cast_attributes *attributes = node->attributes;
     AN_TRY_RETURN(an_expect_ndims(g, node, 0, 0, AN_MAX_DIMS));
     const an_result *src = an_node_input(node, 0);
@@ -120,7 +117,6 @@ static const an_attribute concat_attributes[] = {AN_ATTRIBUTE(an_concat_attribut
 
 /* Floating inputs may differ, as mixed precision makes them do; the output is of the widest. */
 static an_status concat_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_concat_attributes *attributes = node->attributes;
     AN_TRY_RETURN(check_axis(g, node, attributes->axis));
     const an_result *first = an_node_input(node, 0);
@@ -200,7 +196,6 @@ static const an_attribute pad_attributes[] = {
 };
 
 static an_status pad_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_pad_attributes *attributes = node->attributes;
     AN_TRY_RETURN(check_axis(g, node, attributes->axis));
     const an_result *src = an_node_input(node, 0);
@@ -254,7 +249,6 @@ static const an_attribute gather_attributes[] = {AN_ATTRIBUTE(an_gather_attribut
 
 /* Off the axis, indices may be smaller than src where both are numbers: the rest of src is not read. */
 static an_status gather_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_gather_attributes *attributes = node->attributes;
     AN_TRY_RETURN(check_axis(g, node, attributes->axis));
     AN_TRY_RETURN(an_expect_index(g, node, 1));
@@ -327,7 +321,6 @@ static const an_attribute gather_diff_attributes[] = {
 };
 
 static an_status gather_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_gather_diff_attributes *attributes = node->attributes;
     AN_TRY_RETURN(check_axis(g, node, attributes->axis));
     AN_TRY_RETURN(an_expect_float(g, node, 0));

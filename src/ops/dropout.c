@@ -21,7 +21,6 @@ an_status an_expect_rate(an_graph *g, const an_node *node, double rate) {
 }
 
 an_status an_expect_random(an_graph *g, const an_node *node, int first, an_dim batch) {
-    an_context *ctx = g->ctx;
     for (int i = 0; i < 3; i++) {
         const an_result *r = an_node_input(node, first + i);
         AN_TRY_RETURN(an_expect_index(g, node, first + i));
@@ -44,7 +43,6 @@ static const an_attribute dropout_attributes[] = {
 };
 
 static an_status dropout_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_dropout_attributes *attributes = node->attributes;
     const an_result *src = an_node_input(node, SRC);
     AN_TRY_RETURN(an_expect_float(g, node, SRC));

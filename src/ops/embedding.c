@@ -6,7 +6,6 @@
 static const an_role embedding_roles[] = {AN_ROLE_NONE, AN_ROLE_EMBEDDING};
 
 static an_status embedding_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *indices = an_node_input(node, 0), *table = an_node_input(node, 1);
     an_dim dims[AN_MAX_DIMS];
     AN_TRY_RETURN(an_expect_index(g, node, 0));
@@ -73,7 +72,6 @@ an_value an_embedding(an_graph *graph, an_value indices, an_value table) {
 static const an_attribute embedding_diff_attributes[] = {AN_ATTRIBUTE(an_embedding_diff_attributes, dims, DIMS), {0}};
 
 static an_status embedding_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_embedding_diff_attributes *attributes = node->attributes;
     const an_result *diff_dst = an_node_input(node, 0), *indices = an_node_input(node, 1);
     AN_TRY_RETURN(an_expect_float(g, node, 0));

@@ -22,7 +22,6 @@ enum { CHEAP = 4, SMOOTH = 40 };
 static const an_role loss_roles[] = {AN_ROLE_NONE, AN_ROLE_TARGETS};
 
 static an_status expect_scalar(an_graph *g, const an_node *node, int input) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, input));
     AN_TRY_RETURN(an_expect_ndims(g, node, input, 0, 0));
     return AN_OK;
@@ -30,7 +29,6 @@ static an_status expect_scalar(an_graph *g, const an_node *node, int input) {
 
 /* Input `at`: weights of these targets, for a loss of type `real`. */
 static an_status check_weights(an_graph *g, const an_node *node, int at, const an_result *targets, an_dtype real) {
-    an_context *ctx = g->ctx;
     const an_result *weights = an_node_input(node, at);
     if (!weights) return AN_OK;
     AN_TRY_RETURN(an_expect_float(g, node, at));
@@ -64,7 +62,6 @@ static const an_attribute cross_entropy_attributes[] = {
 
 /* Inputs `at` and `at` + 1: a label for each row of logits. */
 static an_status check_rows(an_graph *g, const an_node *node, int at) {
-    an_context *ctx = g->ctx;
     const an_result *logits = an_node_input(node, at), *targets = an_node_input(node, at + 1);
     AN_TRY_RETURN(an_expect_float(g, node, at));
     AN_TRY_RETURN(an_expect_ndims(g, node, at, 1, AN_MAX_DIMS));
@@ -80,7 +77,6 @@ static an_status check_rows(an_graph *g, const an_node *node, int at) {
 }
 
 static an_status check_labels(an_graph *g, const an_node *node, int at) {
-    an_context *ctx = g->ctx;
     const an_cross_entropy_attributes *attributes = node->attributes;
     AN_TRY_RETURN(check_rows(g, node, at));
     if (!(attributes->label_smoothing >= 0 && attributes->label_smoothing <= 1))
@@ -95,7 +91,6 @@ static an_status check_labels(an_graph *g, const an_node *node, int at) {
 }
 
 static an_status cross_entropy_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *logits = an_node_input(node, 0), *targets = an_node_input(node, 1);
     AN_TRY_RETURN(check_labels(g, node, 0));
     AN_TRY_RETURN(check_weights(g, node, WEIGHTS, targets, an_compute_dtype(logits->dtype)));
@@ -105,7 +100,6 @@ static an_status cross_entropy_infer(an_graph *g, an_node *node) {
 }
 
 static an_status cross_entropy_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(expect_scalar(g, node, 0));
     AN_TRY_RETURN(check_labels(g, node, 1));
     AN_TRY_RETURN(an_expect_float(g, node, 3));
@@ -199,7 +193,6 @@ const an_op an_op_cross_entropy_diff = {
 /* ---- cross_entropy_each ---- */
 
 static an_status cross_entropy_each_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *logits = an_node_input(node, 0), *targets = an_node_input(node, 1);
     AN_TRY_RETURN(an_expect_ndims(g, node, 1, 1, AN_MAX_DIMS));
     AN_TRY_RETURN(check_labels(g, node, 0));
@@ -243,7 +236,6 @@ const an_op an_op_cross_entropy_each = {
 /* ---- count_right ---- */
 
 static an_status count_right_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(check_rows(g, node, 0));
     an_result_set(&node->outputs[0], AN_DTYPE_I64, 0, NULL);
     return AN_OK;
@@ -302,7 +294,6 @@ an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets, co
 /* ---- losses that compare a number with a target ---- */
 
 static an_status error_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, 0));
     AN_TRY_RETURN(an_expect_float(g, node, 1));
     AN_TRY_RETURN(an_expect_same_shape(g, node, 0, 1));
@@ -313,7 +304,6 @@ static an_status error_infer(an_graph *g, an_node *node) {
 }
 
 static an_status error_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(expect_scalar(g, node, 0));
     AN_TRY_RETURN(an_expect_float(g, node, 1));
     AN_TRY_RETURN(an_expect_float(g, node, 2));
@@ -331,14 +321,12 @@ static an_status check_delta(an_graph *g, const an_node *node) {
 }
 
 static an_status huber_error_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(error_infer(g, node));
     AN_TRY_RETURN(check_delta(g, node));
     return AN_OK;
 }
 
 static an_status huber_error_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(error_diff_infer(g, node));
     AN_TRY_RETURN(check_delta(g, node));
     return AN_OK;

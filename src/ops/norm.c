@@ -29,7 +29,6 @@ static an_cost diff_weights_cost(const an_graph *g, const an_node *node) {
 /* ---- what the infer hooks check ---- */
 
 static an_status expect_rows(an_graph *g, const an_node *node, int input) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, input));
     AN_TRY_RETURN(an_expect_ndims(g, node, input, 1, AN_MAX_DIMS));
     return AN_OK;
@@ -37,7 +36,6 @@ static an_status expect_rows(an_graph *g, const an_node *node, int input) {
 
 /* A weight or bias: one dimension, the last of src. */
 static an_status expect_vector(an_graph *g, const an_node *node, int input, const an_result *src) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, input));
     const an_result *vector = an_node_input(node, input);
     if (vector->ndims == 1 && vector->dims[0] == src->dims[src->ndims - 1]) return AN_OK;
@@ -49,7 +47,6 @@ static an_status expect_vector(an_graph *g, const an_node *node, int input, cons
 
 /* A statistic: one number for each row of src. */
 static an_status expect_statistic(an_graph *g, const an_node *node, int input, const an_result *src) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, input));
     const an_result *statistic = an_node_input(node, input);
     bool fits = statistic->ndims == src->ndims - 1;
@@ -79,7 +76,6 @@ bool an_refuse_statistics(an_graph *g, const an_node *node, const an_value *diff
 /* ---- layer_norm and rms_norm ---- */
 
 static an_status norm_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_norm_attributes *attributes = node->attributes;
     const an_result *src = an_node_input(node, 0);
     AN_TRY_RETURN(expect_rows(g, node, 0));
@@ -184,7 +180,6 @@ an_value an_rms_norm(an_graph *graph, an_value src, an_value weight, double epsi
 
 /* (diff_dst, src, weight, statistics…) */
 static an_status diff_src_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *src = an_node_input(node, 1);
     AN_TRY_RETURN(expect_rows(g, node, 0));
     AN_TRY_RETURN(expect_rows(g, node, 1));
@@ -197,7 +192,6 @@ static an_status diff_src_infer(an_graph *g, an_node *node) {
 
 /* (diff_dst, src, statistics…) */
 static an_status diff_weights_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *src = an_node_input(node, 1);
     AN_TRY_RETURN(expect_rows(g, node, 0));
     AN_TRY_RETURN(expect_rows(g, node, 1));

@@ -40,7 +40,6 @@ static void show_node(an_graph *g, const an_node *node, bool has_outputs, seen_n
 }
 
 static an_status check_output(an_graph *g, const an_node *node, int i, const an_own_output *output) {
-    an_context *ctx = g->ctx;
     if (an_dtype_size(output->dtype) == 0 || output->ndims < 0 || output->ndims > AN_MAX_DIMS)
         return an_node_mistake(g, node, AN_ERR_SHAPE, "its infer gave output %d the type %d and %d dimensions", i,
                                (int)output->dtype, output->ndims);
@@ -195,7 +194,6 @@ static const char *record_mistake(const an_own_op *own) {
 /* ---- adding an op ---- */
 
 static an_status copy_kernels(an_arena *arena, const an_kernel *from, const an_kernel **copied) {
-    an_context *ctx = arena->ctx;
     an_kernel *to = NULL;
     size_t count = 0;
     while (from[count].name) count++;
@@ -209,7 +207,6 @@ static an_status copy_kernels(an_arena *arena, const an_kernel *from, const an_k
 }
 
 static an_status copy_attribute_table(an_arena *arena, const an_attribute *from, const an_attribute **copied) {
-    an_context *ctx = arena->ctx;
     an_attribute *to = NULL;
     size_t count = 0;
     *copied = NULL;
@@ -225,7 +222,6 @@ static an_status copy_attribute_table(an_arena *arena, const an_attribute *from,
 }
 
 static an_status make_record(an_arena *arena, const an_own_op *own, const an_op **made) {
-    an_context *ctx = arena->ctx;
     own_record *r = NULL;
     AN_TRY_RETURN(an_arena_alloc(arena, (void **)&r, 1, sizeof *r));
     r->infer = own->infer;

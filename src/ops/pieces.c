@@ -109,7 +109,6 @@ const an_op an_op_collect_gradients = {
 static an_status unit_grad_infer(an_graph *g, an_node *node) {
     const an_unit_grad_attributes *a = node->attributes;
     const an_result *root = an_node_input(node, 0);
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, 0));
     AN_TRY_RETURN(an_expect_float(g, node, 1));
     if (a->grad.parameter < 0 || (size_t)a->grad.parameter >= g->parameter_count)

@@ -33,7 +33,6 @@ static const an_attribute average_pool_diff_attributes[] = {
 /* ---- shapes ---- */
 
 static an_status check_node(an_graph *g, const an_node *node) {
-    an_context *ctx = g->ctx;
     const an_pool_attributes *a = node->attributes;
     for (int i = 0; i < node->input_count; i++) {
         AN_TRY_RETURN(an_expect_float(g, node, i));
@@ -60,7 +59,6 @@ static an_status dst_dims(an_graph *g, const an_node *node, const an_dim *src, a
 }
 
 static an_status pool_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *src = node->inputs[0].result;
     an_dim dims[NDIMS];
     AN_TRY_RETURN(check_node(g, node));
@@ -71,7 +69,6 @@ static an_status pool_infer(an_graph *g, an_node *node) {
 
 /* diff_src, of these dims, from diff_dst */
 static an_status diff_infer(an_graph *g, an_node *node, an_dtype dtype, const an_dim *src_dims) {
-    an_context *ctx = g->ctx;
     const an_result *diff_dst = an_node_input(node, 0);
     an_dim dims[NDIMS];
     AN_TRY_RETURN(dst_dims(g, node, src_dims, dims));
@@ -86,14 +83,12 @@ static an_status diff_infer(an_graph *g, an_node *node, an_dtype dtype, const an
 }
 
 static an_status max_pool_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(check_node(g, node));
     const an_result *src = an_node_input(node, 1);
     return diff_infer(g, node, src->dtype, src->dims);
 }
 
 static an_status average_pool_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_pool_attributes *a = node->attributes;
     AN_TRY_RETURN(check_node(g, node));
     if (a->dims.count != NDIMS)

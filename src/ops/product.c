@@ -27,7 +27,6 @@ static an_result batch_of(const an_result *r) {
 }
 
 static an_status infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_product_attributes *attributes = node->attributes;
     bool transpose_a = attributes->transpose_a, transpose_b = attributes->transpose_b;
     an_dtype dtype = attributes->dtype;
@@ -211,7 +210,6 @@ static const an_attribute sum_attributes[] = {
 };
 
 static an_status sum_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_product_attributes *attributes = node->attributes;
     const an_result *first = an_node_input(node, 0), *first_b = an_node_input(node, 1);
     an_dtype dtype = attributes->dtype;

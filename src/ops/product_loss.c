@@ -21,7 +21,6 @@ static const an_attribute attributes[] = {AN_ATTRIBUTE(an_cross_entropy_attribut
                                           {0}};
 
 static an_status infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, SRC));
     AN_TRY_RETURN(an_expect_ndims(g, node, SRC, 1, AN_MAX_DIMS));
     AN_TRY_RETURN(an_expect_weights(g, node, WEIGHTS));
@@ -55,7 +54,6 @@ static an_status infer(an_graph *g, an_node *node) {
 
 /* Inputs 0 to 2 of product_cross_entropy: the losses of targets, without gradients. */
 static an_status each_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(infer(g, node));
     const an_result *targets = an_node_input(node, TARGETS);
     AN_TRY_RETURN(an_expect_ndims(g, node, TARGETS, 1, AN_MAX_DIMS));
@@ -217,11 +215,11 @@ void an_fuse_product_loss(an_graph *g, an_node *loss, bool may_keep) {
                          an_node_input_value(g, loss, 2)};
     const int count = AN_COUNT(inputs) - !an_node_input(loss, 2);
     const int outputs = p.diff_weights ? OUTPUTS : p.diff ? DIFF_WEIGHTS : p.right ? RIGHT + 1 : LOSS + 1;
-    g->insert_before = p.diff ? p.diff : loss;
-    g->origin = loss;
+    g->added.before = p.diff ? p.diff : loss;
+    g->added.origin = loss;
     an_value fused = an_graph_add_outputs(g, &an_op_matmul_cross_entropy, count, inputs, loss->attributes, outputs);
-    g->insert_before = NULL;
-    g->origin = NULL;
+    g->added.before = NULL;
+    g->added.origin = NULL;
     if (!fused) return;
     while (loss->outputs[0].first_use) { /* sinks, which may come before the gradient in the order */
         an_node *sink = loss->outputs[0].first_use->node;
@@ -248,19 +246,19 @@ void an_fuse_product_losses(an_graph *g, an_node *losses, bool may_keep) {
                          an_node_input_value(g, losses, 1), p.diff ? an_node_input_value(g, p.diff, 0) : AN_NONE,
                          p.diff ? an_node_input_value(g, p.diff, 4) : AN_NONE};
     an_value diffs = 0;
-    g->origin = losses;
-    g->insert_before = losses;
+    g->added.origin = losses;
+    g->added.before = losses;
     const an_value each =
         an_graph_add_outputs(g, &an_op_matmul_cross_entropy_each, TARGETS + 1, inputs, losses->attributes, 1);
     if (p.diff) {
-        g->insert_before = p.diff;
-        g->phase = AN_PHASE_BACKWARD;
+        g->added.before = p.diff;
+        g->added.phase = AN_PHASE_BACKWARD;
         diffs = an_graph_add_outputs(g, &an_op_matmul_cross_entropy, AN_COUNT(inputs), inputs, losses->attributes,
                                      p.diff_weights ? OUTPUTS : DIFF_WEIGHTS);
-        g->phase = AN_PHASE_FORWARD;
+        g->added.phase = AN_PHASE_FORWARD;
     }
-    g->insert_before = NULL;
-    g->origin = NULL;
+    g->added.before = NULL;
+    g->added.origin = NULL;
     if (!each || (p.diff && !diffs)) return;
     an_result_replace(&losses->outputs[0], an_graph_result(g, each));
     if (p.diff_src) an_result_replace(&p.diff_src->outputs[0], an_graph_result(g, an_value_output(diffs, DIFF_SRC)));

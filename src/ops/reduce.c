@@ -50,7 +50,6 @@ static an_status check_axes(an_graph *g, const an_node *node, const an_result *s
 }
 
 static an_status reduce_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_reduce_attributes *attributes = node->attributes;
     const an_result *src = an_node_input(node, 0);
     an_dim dims[AN_MAX_DIMS];
@@ -176,7 +175,6 @@ static const an_attribute reduce_mean_diff_attributes[] = {AN_ATTRIBUTE(an_reduc
                                                            {0}};
 
 static an_status reduce_mean_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_reduce_mean_diff_attributes *attributes = node->attributes;
     const an_result *diff_dst = an_node_input(node, 0);
     AN_TRY_RETURN(an_expect_float(g, node, 0));
@@ -209,7 +207,6 @@ const an_op an_op_reduce_mean_diff = {
 };
 
 static an_status reduce_max_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *diff_dst = an_node_input(node, 0), *src = an_node_input(node, 1);
     an_result expected = {0};
     for (int i = 0; i < node->input_count; i++) AN_TRY_RETURN(an_expect_float(g, node, i));

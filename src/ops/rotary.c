@@ -33,7 +33,6 @@ static an_status expect_scaling(an_graph *g, const an_node *node, const an_rotar
 
 static an_status rotary_infer(an_graph *g, an_node *node) {
     static const uint8_t order[] = {0, 2, 1, 3};
-    an_context *ctx = g->ctx;
     const an_rotary_attributes *a = node->attributes;
     const an_result *src = an_node_input(node, SRC), *position = an_node_input(node, POSITION);
     an_result *dst = an_node_output(node, 0);

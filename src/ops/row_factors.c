@@ -16,7 +16,6 @@ static const an_attribute attributes[] = {AN_ATTRIBUTE(an_row_factors_attributes
 static const an_role roles[] = {AN_ROLE_NONE, AN_ROLE_NONE, AN_ROLE_NONE, AN_ROLE_NORM_WEIGHT};
 
 static an_status infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     const an_result *in[INPUTS];
     an_dtype dtype = AN_DTYPE_F32;
     for (int i = 0; i < INPUTS; i++) {

@@ -31,7 +31,6 @@ const an_op an_op_output = {
 
 static an_status grad_infer(an_graph *g, an_node *node) {
     const an_grad_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_expect_float(g, node, 0));
     if (a->parameter < 0 || (size_t)a->parameter >= g->parameter_count)
         return an_node_mistake(g, node, AN_ERR_ARGUMENT, "parameter %lld does not exist", (long long)a->parameter);

@@ -19,14 +19,12 @@ static an_status check_axis(an_graph *g, const an_node *node) {
 }
 
 static an_status softmax_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_infer_float_like_src(g, node));
     AN_TRY_RETURN(check_axis(g, node));
     return AN_OK;
 }
 
 static an_status softmax_diff_infer(an_graph *g, an_node *node) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_infer_like_inputs(g, node));
     AN_TRY_RETURN(check_axis(g, node));
     return AN_OK;

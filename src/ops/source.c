@@ -34,14 +34,12 @@ static an_status expect_constant_dims(an_graph *g, const an_node *node, const an
 
 static an_status input_infer(an_graph *g, an_node *node) {
     const an_input_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(expect_name(g, node, a->name));
     return infer_shape(g, node, a->dtype, &a->dims);
 }
 
 static an_status state_infer(an_graph *g, an_node *node) {
     const an_state_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(expect_name(g, node, a->name));
     AN_TRY_RETURN(expect_constant_dims(g, node, &a->dims, "a state keeps its size from run to run: use its maximum"));
     if (node->op == &an_op_run_state && !an_dtype_is_float(a->dtype))
@@ -52,7 +50,6 @@ static an_status state_infer(an_graph *g, an_node *node) {
 
 static an_status scalar_infer(an_graph *g, an_node *node) {
     const an_scalar_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(expect_name(g, node, a->name));
     return infer_shape(g, node, a->dtype, &(an_dim_list){0});
 }
@@ -64,7 +61,6 @@ static an_status constant_infer(an_graph *g, an_node *node) {
 
 static an_status param_infer(an_graph *g, an_node *node) {
     const an_param_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     an_dtype dtype = a->copy != AN_DTYPE_NONE ? a->copy : a->dtype;
     AN_TRY_RETURN(expect_name(g, node, a->name));
     AN_TRY_RETURN(expect_constant_dims(g, node, &a->dims, "the shape of a parameter must be constant"));

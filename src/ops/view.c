@@ -81,7 +81,6 @@ static bool reshape_strides(an_graph *g, const an_result *base, int ndims, const
 
 static an_status reshape_infer(an_graph *g, an_node *node) {
     const shape_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     an_result *base;
     AN_TRY_RETURN(base_of(g, node, &base));
     if (a->dims.count < 0 || a->dims.count > AN_MAX_DIMS)
@@ -203,7 +202,6 @@ an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims
 
 static an_status transpose_infer(an_graph *g, an_node *node) {
     const transpose_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     an_result *base, *r = &node->outputs[0];
     unsigned seen = 0;
     AN_TRY_RETURN(base_of(g, node, &base));
@@ -305,7 +303,6 @@ an_value an_transpose(an_graph *graph, an_value src, int a, int b) {
 
 static an_status slice_infer(an_graph *g, an_node *node) {
     const slice_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     an_result *base, *r = &node->outputs[0];
     AN_TRY_RETURN(base_of(g, node, &base));
     AN_TRY_RETURN(check_axis(g, node, a->axis));
@@ -369,7 +366,6 @@ an_value an_slice(an_graph *graph, an_value src, int axis, an_dim begin, an_dim 
 
 static an_status split_infer(an_graph *g, an_node *node) {
     const split_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     an_result *base;
     an_dim part = 0;
     AN_TRY_RETURN(base_of(g, node, &base));
@@ -449,7 +445,6 @@ an_value an_split(an_graph *graph, an_value src, int axis, int parts) {
 
 static an_status expand_infer(an_graph *g, an_node *node) {
     const shape_attributes *a = node->attributes;
-    an_context *ctx = g->ctx;
     an_result *base;
     AN_TRY_RETURN(base_of(g, node, &base));
     int extra = a->dims.count - base->ndims;

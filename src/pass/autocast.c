@@ -85,12 +85,12 @@ static an_status cast_input(lowering *l, an_node *reader, int slot, an_dtype dty
     if (!cast && dtype == l->low) cast = low_source(l, r);
     if (!cast) {
         const bool is_master = r->node->op->flags & AN_OP_SOURCE && r->storage == AN_STORAGE_MASTER;
-        g->insert_before = reader;
-        g->origin = reader;
+        g->added.before = reader;
+        g->added.origin = reader;
         cast =
             an_graph_result(g, is_master ? an_param_copy(g, r->node, dtype) : an_cast(g, an_graph_value(g, r), dtype));
-        g->insert_before = NULL;
-        g->origin = NULL;
+        g->added.before = NULL;
+        g->added.origin = NULL;
         if (!cast) return g->status;
         if (r->number < l->count) l->casts[r->number] = cast;
     }
@@ -111,7 +111,6 @@ static bool has_mixed_inputs(const lowering *l, const an_node *n) {
 
 static an_status lower_node(lowering *l, an_node *n) {
     an_graph *g = l->g;
-    an_context *ctx = g->ctx;
     const an_op *op = n->op;
     if (op->flags & AN_OP_SOURCE) return AN_OK;
     const bool wants_f32 = reads_f32(op) || (!converts(op) && has_mixed_inputs(l, n));
@@ -138,7 +137,6 @@ static an_status lower_node(lowering *l, an_node *n) {
 
 /* Products and convolutions, whose outputs can be asked for in f32, read low copies; nothing else knows of them. */
 static an_status lower_inputs(lowering *l, an_node *n) {
-    an_context *ctx = l->g->ctx;
     an_dtype *dtype = an_node_attribute(n, "dtype", AN_ATTRIBUTE_DTYPE);
     if (n->op->autocast != AN_AUTOCAST_LOW || !dtype) return AN_OK;
     for (int i = 0; i < n->input_count; i++)
@@ -169,8 +167,8 @@ an_status an_pass_autocast(an_graph *g, const an_pass_options *options) {
     for (an_node *n = g->first; n; n = n->next) AN_TRY((l.f32_storage ? lower_inputs : lower_node)(&l, n));
     status = AN_OK;
 fail:
-    g->insert_before = NULL;
-    g->origin = NULL;
+    g->added.before = NULL;
+    g->added.origin = NULL;
     an_release(ctx, (void **)&l.casts, l.count, sizeof *l.casts);
     return status;
 }

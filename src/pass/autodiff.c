@@ -74,11 +74,11 @@ static an_status differentiate(differentiation *d, an_node *node) {
                                "%s has no gradient, but it depends on a trainable parameter: freeze that parameter, or "
                                "do not use this op on the way to the loss",
                                node->op->name);
-    g->origin = node;
+    g->added.origin = node;
     node->op->grad(g, node, diff_dst, want, diff_src);
     for (int i = node->input_count - 1; i >= 0; i--) /* a value used twice here: last slot first */
         if (want >> i & 1 && diff_src[i]) contribute(d, node->inputs[i].result, diff_src[i]);
-    g->origin = NULL;
+    g->added.origin = NULL;
     return g->status;
 }
 
@@ -89,9 +89,9 @@ static void fill_rest(differentiation *d) {
         const an_node *node = g->parameters[i].node;
         if (!is_trainable(node) || d->contributions[i]) continue;
         const an_result *r = &node->outputs[0];
-        g->origin = node;
+        g->added.origin = node;
         an_grad(g, an_constant(g, r->dtype, 0, r->ndims, r->dims), (int64_t)i, 0, false);
-        g->origin = NULL;
+        g->added.origin = NULL;
     }
 }
 
@@ -122,7 +122,7 @@ an_status an_pass_autodiff(an_graph *g, const an_pass_options *options) {
     AN_TRY(an_alloc(ctx, (void **)&d.diffs, results, sizeof *d.diffs));
     AN_TRY(an_alloc(ctx, (void **)&d.contributions, g->parameter_count, sizeof *d.contributions));
     mark_needs(g);
-    g->phase = AN_PHASE_BACKWARD;
+    g->added.phase = AN_PHASE_BACKWARD;
     an_node *last = g->last;
     const an_result *loss = an_graph_result(g, g->loss);
     d.diffs[loss->number] = an_scalar_shared(g, "loss_gradient", loss->dtype);
@@ -133,8 +133,8 @@ an_status an_pass_autodiff(an_graph *g, const an_pass_options *options) {
     status = AN_OK;
 
 fail:
-    g->phase = AN_PHASE_FORWARD;
-    g->origin = NULL;
+    g->added.phase = AN_PHASE_FORWARD;
+    g->added.origin = NULL;
     an_release(ctx, (void **)&d.diffs, results, sizeof *d.diffs);
     an_release(ctx, (void **)&d.contributions, g->parameter_count, sizeof *d.contributions);
     return status;

@@ -226,14 +226,14 @@ static an_status keep(const rewriting *w, const an_node *node) {
 static an_status replace(rewriting *w, an_node *node) {
     an_context *ctx = w->g->ctx;
     an_value value = 0;
-    w->g->insert_before = node;
-    w->g->origin = node;
+    w->g->added.before = node;
+    w->g->added.origin = node;
     an_status status = node->op == &an_op_attention ? replace_attention(w, node, &value)
                        : node->op == &an_op_rotary  ? replace_rotary(w, node, &value)
                        : node->op == &an_op_slice   ? replace_slice(w, node, &value)
                                                     : keep(w, node);
-    w->g->insert_before = NULL;
-    w->g->origin = NULL;
+    w->g->added.before = NULL;
+    w->g->added.origin = NULL;
     if (status != AN_OK) return status;
     if (w->g->status != AN_OK) return AN_ERROR(ctx, w->g->status, "%s", w->g->message);
     if (value) an_result_replace(&node->outputs[0], an_graph_result(w->g, value));
@@ -266,11 +266,11 @@ static an_status take_last(rewriting *w, an_node *output) {
                         "vocabulary)",
                         g->name, w->decoding->output, AN_DESCRIBE(g, logits));
     w->decoding->vocabulary = logits->dims[2];
-    g->insert_before = output;
-    g->origin = logits->node;
+    g->added.before = output;
+    g->added.origin = logits->node;
     an_result *last = an_graph_result(g, last_logits(w, logits));
-    g->insert_before = NULL;
-    g->origin = NULL;
+    g->added.before = NULL;
+    g->added.origin = NULL;
     if (!last) return AN_ERROR(g->ctx, g->status, "%s", g->message);
     an_node_set_input(output, 0, last);
     return AN_OK;
@@ -293,10 +293,10 @@ an_status an_graph_make_decoding(an_graph *g, const an_decoding_options *options
     decoding->output = ((const an_output_attributes *)output->attributes)->name;
     mark_needed(g, output);
     AN_TRY_RETURN(find_input(&w));
-    g->insert_before = g->first;
+    g->added.before = g->first;
     w.positions = an_input(g, AN_DECODING_POSITIONS, AN_DTYPE_I32, AN_DIMS(w.batch, w.tokens));
     w.slots = an_input(g, AN_DECODING_SLOTS, AN_DTYPE_I32, AN_DIMS(w.batch));
-    g->insert_before = NULL;
+    g->added.before = NULL;
     if (g->status != AN_OK) return AN_ERROR(ctx, g->status, "%s", g->message);
     for (an_node *n = g->first, *next; n; n = next) {
         next = n->next;

@@ -112,7 +112,7 @@ static an_status copy_node(const preferring *p, an_node *n) {
     an_graph *g = p->g;
     an_value zero = AN_NONE;
     an_value inputs[AN_MAX_INPUTS];
-    g->insert_before = n->next;
+    g->added.before = n->next;
     g->block = n->block;
     if (n->op == &an_op_adapt) zero = an_constant(g, n->outputs[0].dtype, 0, 0, NULL);
     for (int i = 0; i < n->input_count; i++)
@@ -126,7 +126,7 @@ static an_status copy_node(const preferring *p, an_node *n) {
         r->node->path = n->path;
         r->node->place = n->place;
     }
-    g->insert_before = n->next;
+    g->added.before = n->next;
     if (r && n->op->evaluate) {
         an_node *copy = r->node;
         value = n->op->evaluate(g, copy);
@@ -136,7 +136,7 @@ static an_status copy_node(const preferring *p, an_node *n) {
         if (r && !alike) value = an_contiguous(g, value); /* so that views of it stay views */
         if (value && r && r->node != copy) an_graph_remove(g, copy);
     }
-    g->insert_before = NULL;
+    g->added.before = NULL;
     r = an_graph_result(g, value);
     if (!r) return AN_ERROR(g->ctx, g->status, "%s", g->message);
     for (int i = 0; i < n->output_count && i < r->node->output_count; i++)
@@ -147,7 +147,6 @@ static an_status copy_node(const preferring *p, an_node *n) {
 /* Each copy stands right after its original, so blocks stay together. */
 static an_status add_base(preferring *p) {
     an_graph *g = p->g;
-    an_context *ctx = g->ctx;
     const int block = g->block;
     for (an_node *n = g->first, *next; n; n = next) {
         bool changed = false;

@@ -11,9 +11,9 @@ static an_status widen_for_readers(an_graph *g, an_result *r, an_dtype dtype) {
     an_context *ctx = g->ctx;
     const int block = g->block;
     g->block = r->node->block;
-    g->insert_before = r->node->next;
+    g->added.before = r->node->next;
     an_result *wide = an_graph_result(g, an_cast(g, an_graph_value(g, r), dtype));
-    g->insert_before = NULL;
+    g->added.before = NULL;
     g->block = block;
     if (!wide) return AN_ERROR(ctx, g->status, "%s", g->message);
     an_result_replace(r, wide);
@@ -30,7 +30,6 @@ static an_status widen_for_readers(an_graph *g, an_result *r, an_dtype dtype) {
 
 /* Matrices of the base are stored in the low type, and read as what they were. */
 static an_status lower(an_graph *g, an_node *param, an_dtype low) {
-    an_context *ctx = g->ctx;
     an_result *r = &param->outputs[0];
     const an_dtype dtype = r->dtype;
     if (r->ndims < 2 || !r->first_use || dtype == low) return AN_OK;
@@ -76,12 +75,12 @@ an_status an_graph_freeze(an_graph *g, an_dtype low) {
 static void split_sum(an_graph *g, an_node *sum) {
     const bool transpose_b = *(const bool *)an_node_attribute(sum, "transpose_b", AN_ATTRIBUTE_BOOL);
     an_value parts[2];
-    g->insert_before = sum;
+    g->added.before = sum;
     for (int i = 0; i < 2; i++)
         parts[i] = an_matmul(g, an_node_input_value(g, sum, 2 * i), an_node_input_value(g, sum, 2 * i + 1), false,
                              transpose_b);
     an_result *added = an_graph_result(g, an_graph_add(g, &an_op_adapt, 2, parts, NULL));
-    g->insert_before = NULL;
+    g->added.before = NULL;
     if (!added) return;
     an_result_replace(&sum->outputs[0], added);
     an_graph_remove(g, sum);

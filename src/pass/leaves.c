@@ -29,7 +29,6 @@ static an_status refuse(search *s, const an_node *node, const char *why) {
 
 /* The axis of samples; -1: there is none. *several: it cannot be told. */
 static an_status find_axis(search *s, const an_result *r, int *axis, bool *several) {
-    an_context *ctx = s->g->ctx;
     an_dimensions *d = &s->g->dimensions;
     *axis = -1;
     for (int i = 0; i < r->ndims; i++) {
@@ -68,7 +67,6 @@ static bool reads_sum(const an_node *node) {
 }
 
 static an_status look(search *s, an_node *node) {
-    an_context *ctx = s->g->ctx;
     an_leaf_sum sum = {.src = {0}};
     bool several = false, adds = false;
     const bool goes_on = reads_sum(node);
@@ -103,7 +101,6 @@ static an_status look(search *s, an_node *node) {
 }
 
 an_status an_pass_leaves(an_graph *g, const an_pass_options *options) {
-    an_context *ctx = g->ctx;
     search s = {.g = g};
     if (!an_form_trains(options->form) || !options->samples) return AN_OK;
     s.samples = an_symbol_dim(g, options->samples);

@@ -175,14 +175,14 @@ static void enter(an_graph *g, const an_node *product, const char *name, standin
     g->path_length = length < sizeof g->path ? length : sizeof g->path - 1;
     memcpy(g->path, name, g->path_length);
     g->path[g->path_length] = 0;
-    g->insert_before = product->next;
+    g->added.before = product->next;
 }
 
 static void leave(an_graph *g, const standing *before) {
     g->block = before->block;
     g->path_length = before->path_length;
     memcpy(g->path, before->path, sizeof g->path);
-    g->insert_before = NULL;
+    g->added.before = NULL;
 }
 
 /* Masks of dropout need the numbers of samples; a model without dropout of its own may not have them. */
@@ -192,9 +192,9 @@ static an_value find_samples(an_graph *g, an_dim batch) {
         if (g->sources[i]->op == &an_op_input && !strcmp(*name, "samples"))
             return an_node_output_value(g, g->sources[i], 0);
     }
-    g->insert_before = g->first;
+    g->added.before = g->first;
     const an_value samples = an_input(g, "samples", AN_DTYPE_I64, 1, &batch);
-    g->insert_before = NULL;
+    g->added.before = NULL;
     return samples;
 }
 
@@ -249,7 +249,7 @@ static an_status adapt_parameter(const adapting *a, const an_parameter *p) {
     an_node *product = first_product(g, r);
     standing before_it;
     enter(g, product, p->name, &before_it);
-    g->insert_before = product;
+    g->added.before = product;
     const an_dtype dtype = r->dtype;
     addition added = {.factors = AN_NONE};
     added.first = an_param(g, first_name + 1, dtype, AN_INITIALIZER_UNIFORM, 1 / __builtin_sqrt((double)inputs),

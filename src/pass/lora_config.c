@@ -45,7 +45,6 @@ static an_status add_pattern(const reading *r, const char *key, const char *form
 /* PEFT takes a layer whose name is that of the list, or ends in it behind a dot. */
 static an_status add_target(reading *r, const char *name, bool is_pattern) {
     static const char key[] = "target_modules";
-    an_context *ctx = r->ctx;
     if (is_pattern)
         AN_TRY_RETURN(add_pattern(r, key, "^(?:%s)\\.weight$", name, &r->targets, r->options->target_count));
     else
@@ -58,7 +57,6 @@ static an_status add_target(reading *r, const char *name, bool is_pattern) {
 /* What is trained whole: a layer, or all layers inside of it. Names for models of other kinds may be among
  * them, so they need not match. */
 static an_status read_whole(reading *r) {
-    an_context *ctx = r->ctx;
     an_json_string name;
     if (!an_json_array(&r->json)) return AN_OK;
     while (an_json_element(&r->json)) {

@@ -94,7 +94,6 @@ static an_status add_unit(memory *m, unit u) {
 /* Numbers instructions and finds how long every root of the arena lives. */
 static an_status find_lives(memory *m) {
     an_graph *g = m->g;
-    an_context *ctx = g->ctx;
     for (size_t i = 0; i < g->result_count; i++) m->of_result[i] = NONE;
     for (an_node *n = g->first; n; n = n->next) {
         bool keeps = (n->op->flags & AN_OP_KEEPS_INPUTS) != 0;
@@ -264,7 +263,6 @@ static const way ways[] = {{play, false}, {play, true}, {place_largest_first, fa
 enum { MOST_QUADRATIC = 4096, SMALL_PART = 64 };
 
 static an_status choose_way(memory *m, const way **chosen) {
-    an_context *ctx = m->g->ctx;
     int64_t smallest = INT64_MAX, minimum = INT64_MAX, bytes, at;
     for (const way *w = ways; w < ways + sizeof ways / sizeof *ways; w++) {
         const bool quick = w->place == play;
@@ -304,7 +302,6 @@ static an_status place(memory *m, an_memory_plan *plan) {
 }
 
 static an_status record(const memory *m, an_memory_plan *plan) {
-    an_context *ctx = m->g->ctx;
     AN_TRY_RETURN(an_arena_alloc(&m->g->arena, (void **)&plan->lives, m->unit_count, sizeof *plan->lives));
     plan->life_count = m->unit_count;
     for (size_t i = 0; i < m->unit_count; i++) {

@@ -56,11 +56,11 @@ an_status an_pass_program(an_graph *g, const an_pass_options *options) {
             continue;
         }
         if (trains || !node->op->evaluate) continue;
-        g->insert_before = node;
-        g->origin = node;
+        g->added.before = node;
+        g->added.origin = node;
         an_result *instead = an_graph_result(g, replacement(g, node));
-        g->insert_before = NULL;
-        g->origin = NULL;
+        g->added.before = NULL;
+        g->added.origin = NULL;
         if (!instead) return AN_ERROR(ctx, g->status, "%s", g->message);
         if (g->loss == an_node_output_value(g, node, 0)) g->loss = an_graph_value(g, instead);
         an_result_replace(&node->outputs[0], instead);

@@ -74,10 +74,10 @@ static an_status copy_node(copier *p, an_node *node, int layer, int64_t unit) {
         int of = r ? layer_of(p, r, unit) : KEPT;
         inputs[i] = an_graph_value(g, of == KEPT ? r : *copy_of(p, r, of));
     }
-    g->origin = node;
+    g->added.origin = node;
     const an_result *first = an_graph_result(
         g, an_graph_add_outputs(g, node->op, node->input_count, inputs, node->attributes, node->output_count));
-    g->origin = NULL;
+    g->added.origin = NULL;
     if (!first) return AN_ERROR(g->ctx, g->status, "%s", g->message);
     an_node *copy = first->node;
     copy->is_copy = true;
@@ -100,7 +100,6 @@ static an_status push(copier *p, size_t *depth, an_node *node, int layer) {
 
 /* Makes the copy of a value in a layer, and before it what that reads, where it is not there yet. */
 static an_status make(copier *p, an_node *wanted, int wanted_layer, int64_t unit) {
-    an_context *ctx = p->c.g->ctx;
     size_t depth = 0;
     AN_TRY_RETURN(push(p, &depth, wanted, wanted_layer));
     while (depth > 0) {
@@ -123,8 +122,7 @@ static an_status make(copier *p, an_node *wanted, int wanted_layer, int64_t unit
 /* Lets a backward node read copies, which go in front of it. */
 static an_status serve(copier *p, an_node *reader) {
     an_graph *g = p->c.g;
-    an_context *ctx = g->ctx;
-    g->insert_before = reader;
+    g->added.before = reader;
     for (int i = 0; i < reader->input_count; i++) {
         an_result *r = reader->inputs[i].result;
         int layer = r ? layer_of(p, r, reader->mark) : KEPT;
@@ -138,7 +136,6 @@ static an_status serve(copier *p, an_node *reader) {
 
 static an_status serve_all(copier *p) {
     an_graph *g = p->c.g;
-    an_context *ctx = g->ctx;
     for (an_node *n = g->first; n; n = n->next)
         if (n->phase == AN_PHASE_BACKWARD && !n->is_copy) AN_TRY_RETURN(serve(p, n));
     return an_graph_refresh_views(g);
@@ -157,15 +154,15 @@ an_status an_pass_recompute(an_graph *g, const an_pass_options *options) {
     if (chooses) AN_TRY(an_recompute_choose(&p.c, options->budget, options->budget_level, &g->recompute->levels));
     if (p.c.halved > 0) p.layers = most_layers(p.c.halved);
     AN_TRY(an_alloc(ctx, (void **)&p.copies, (size_t)p.layers * p.c.results, sizeof *p.copies));
-    g->phase = AN_PHASE_BACKWARD;
+    g->added.phase = AN_PHASE_BACKWARD;
     AN_TRY(serve_all(&p));
     AN_TRY(an_pass_prune(g, options)); /* a view that only backward read is there twice */
     g->recompute->copies = p.count;
     g->recompute->blocks = p.c.blocks;
     status = AN_OK;
 fail:
-    g->phase = AN_PHASE_FORWARD;
-    g->insert_before = NULL;
+    g->added.phase = AN_PHASE_FORWARD;
+    g->added.before = NULL;
     an_release(ctx, (void **)&p.copies, (size_t)p.layers * p.c.results, sizeof *p.copies);
     an_release(ctx, (void **)&p.stack, p.stack_capacity, sizeof *p.stack);
     an_release(ctx, (void **)&p.c.dropped, p.c.results, sizeof *p.c.dropped);

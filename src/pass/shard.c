@@ -26,7 +26,6 @@ static an_status add_exchange(an_graph *g, int64_t unit, an_node *after) {
 
 static an_status add_exchanges(const an_sharder *s, bool *reached, bool *late, an_node **last) {
     an_graph *g = s->g;
-    an_context *ctx = g->ctx;
     for (an_node *n = g->first; n; n = n->next) {
         if (!(n->op->flags & AN_OP_BINDS_GRADIENT)) continue;
         const int64_t parameter = an_gradient_parameter(n);
@@ -61,7 +60,6 @@ fail:
 }
 
 static an_status name_units(an_sharder *s) {
-    an_context *ctx = s->g->ctx;
     an_arena *arena = &s->g->arena;
     AN_TRY_RETURN(an_arena_alloc(arena, (void **)&s->names, (size_t)s->unit_count, sizeof *s->names));
     for (int i = 0; i < s->unit_count; i++) {

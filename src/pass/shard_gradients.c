@@ -71,7 +71,6 @@ static void add_zeros(an_collect_attributes *a, an_element_range *zeros, const a
 /* In ascending order. A unit has parameters, or it is one extra region. */
 static an_status find_zeros(const collector *c, int unit, an_collect_attributes *a) {
     an_graph *g = c->s->g;
-    an_context *ctx = g->ctx;
     an_element_range *zeros = NULL;
     const int64_t first = c->s->units[unit].begin;
     size_t count = 1;
@@ -88,7 +87,6 @@ static an_status find_zeros(const collector *c, int unit, an_collect_attributes 
 }
 
 static an_status add_root(const collector *c, collection *unit) {
-    an_context *ctx = c->s->g->ctx;
     const an_unit *range = &c->s->units[unit->unit];
     an_collect_attributes a = {.unit = unit->unit, .elements = range->end - range->begin};
     AN_TRY_RETURN(find_zeros(c, unit->unit, &a));
@@ -105,7 +103,6 @@ static an_status add_root(const collector *c, collection *unit) {
 /* Puts unit_grad in the place of a grad. */
 static an_status replace_grad(const collector *c, an_node *const *roots, an_node *grad) {
     an_graph *g = c->s->g;
-    an_context *ctx = g->ctx;
     const an_grad_attributes *a = grad->attributes;
     const int unit = unit_of(c->s, grad);
     const an_value inputs[] = {an_node_output_value(g, roots[unit], 0), an_node_input_value(g, grad, 0)};
@@ -139,7 +136,6 @@ static an_status add_sink(const collector *c, const an_op *op, const collection 
 
 /* `units` are in the order in which they are complete. */
 static an_status add_nodes(const collector *c, an_node **roots) {
-    an_context *ctx = c->s->g->ctx;
     const int count = c->s->unit_count;
     for (int i = 0; i < count; i++) {
         AN_TRY_RETURN(add_root(c, &c->units[i]));

@@ -100,7 +100,6 @@ static an_status note_reading(search *f, an_node *n, int slot, const an_result *
 
 /* Views and sources read nothing; what the program hands out, its caller reads. */
 static an_status find_regions(search *f) {
-    an_context *ctx = f->s->g->ctx;
     for (an_node *n = f->s->g->first; n; n = n->next) {
         if (!an_node_runs(n) && !(n->op->flags & AN_OP_KEEPS_INPUTS)) continue;
         for (int i = 0; i < n->input_count; i++) {
@@ -197,7 +196,6 @@ static an_status add_gather(const search *f, const gathered *r, an_node *before,
 
 static an_status add_arrivals(const search *f, gathered *r, const an_node *gather) {
     an_graph *g = f->s->g;
-    an_context *ctx = g->ctx;
     const an_region_attributes a = {(int64_t)f->s->form, r - f->regions};
     int output = 0;
     for (int kind = 0; kind < AN_WEIGHT_KINDS; kind++) {
@@ -220,7 +218,6 @@ static an_status add_arrivals(const search *f, gathered *r, const an_node *gathe
 }
 
 static an_status add_regions(search *f, const an_dtype *dtypes) {
-    an_context *ctx = f->s->g->ctx;
     an_node *gather = NULL, *next = NULL;
     for (size_t i = 0; i < f->region_count; i++) {
         gathered *r = &f->regions[i];
@@ -255,9 +252,9 @@ static an_status clone_view(search *f, const reading *r, const an_result *view) 
     an_graph *g = f->s->g;
     const an_node *node = view->node;
     const bool is_weights = node->op->flags & AN_OP_SOURCE;
-    g->insert_before = r->node;
-    g->origin = node->origin ? node->origin : node;
-    g->phase = r->node->phase;
+    g->added.before = r->node;
+    g->added.origin = node->origin ? node->origin : node;
+    g->added.phase = r->node->phase;
     an_value value;
     if (is_weights) {
         value = part_of_root(f, r, view);
@@ -265,9 +262,9 @@ static an_status clone_view(search *f, const reading *r, const an_result *view) 
         const an_value base = an_graph_value(g, f->clones[an_node_input(node, 0)->number]);
         value = an_graph_add_outputs(g, node->op, 1, &base, node->attributes, node->output_count);
     }
-    g->phase = AN_PHASE_FORWARD;
-    g->origin = NULL;
-    g->insert_before = NULL;
+    g->added.phase = AN_PHASE_FORWARD;
+    g->added.origin = NULL;
+    g->added.before = NULL;
     an_result *clone = an_graph_result(g, value);
     if (!clone) return AN_ERROR(g->ctx, g->status, "%s", g->message);
     if (is_weights) remember(f, view, r->region, clone);
@@ -279,7 +276,6 @@ static an_status clone_view(search *f, const reading *r, const an_result *view) 
 /* The views between a weight and its reader are made again over the region's root, the first one first. There
  * are few between any two. */
 static an_status serve(search *f, const reading *r) {
-    an_context *ctx = f->s->g->ctx;
     const an_result *wanted = an_node_input(r->node, r->slot);
     while (!is_cloned(f, wanted, r->region)) {
         const an_result *view = wanted;
@@ -295,7 +291,6 @@ static an_status serve(search *f, const reading *r) {
 
 static an_status leave_plan(const search *f, const an_dtype *dtypes) {
     an_graph *g = f->s->g;
-    an_context *ctx = g->ctx;
     an_region *regions = NULL;
     AN_TRY_RETURN(an_arena_alloc(&g->arena, (void **)&g->shard, 1, sizeof *g->shard));
     AN_TRY_RETURN(an_arena_alloc(&g->arena, (void **)&regions, f->region_count, sizeof *regions));

@@ -27,13 +27,13 @@ static bool may_share(const an_graph *g, const an_result *copy, const an_result 
 /* What stands for a node; NULL: it stays. Nodes that the hook adds go in front of it and are of its origin and
  * phase. */
 static an_result *find_instead(an_graph *g, an_node *node) {
-    g->insert_before = node;
-    g->origin = node->origin ? node->origin : node;
-    g->phase = node->phase;
+    g->added.before = node;
+    g->added.origin = node->origin ? node->origin : node;
+    g->added.phase = node->phase;
     an_result *instead = an_graph_result(g, node->op->simplify(g, node));
-    g->insert_before = NULL;
-    g->origin = NULL;
-    g->phase = AN_PHASE_FORWARD;
+    g->added.before = NULL;
+    g->added.origin = NULL;
+    g->added.phase = AN_PHASE_FORWARD;
     if (!instead || !is_alike(instead, &node->outputs[0]) || !may_share(g, &node->outputs[0], instead)) return NULL;
     return instead;
 }

@@ -70,13 +70,11 @@ static an_status make_plan(an_plan **plan, const an_generator *g, const an_predi
 }
 
 static an_status bind(const an_generator *g, an_program *program, int64_t batch, int64_t tokens) {
-    an_context *ctx = g->ctx;
     AN_TRY_RETURN(an_program_bind(program, g->facts.batch, batch));
     return an_program_bind(program, g->facts.tokens, tokens);
 }
 
 static an_status bind_others(const an_generator *g, an_program *program, const an_predictor_model *model) {
-    an_context *ctx = g->ctx;
     for (int i = 0; i < model->symbol_count; i++)
         if (strcmp(model->symbols[i], g->facts.tokens) != 0)
             AN_TRY_RETURN(an_program_bind(program, model->symbols[i], model->values[i]));
@@ -419,7 +417,6 @@ an_status an_generator_stop(an_generator *generator, int64_t sequence) {
 
 /* Runs the tokens that lie ready; `logits` gets those of every row. */
 static an_status run(an_generator *g, an_program *program, int64_t batch, int64_t tokens, float *logits) {
-    an_context *ctx = g->ctx;
     an_array in = {.data = g->tokens, .dtype = AN_DTYPE_I32, .ndims = 2, .dims = {batch, tokens}};
     an_array out = {.data = logits, .dtype = AN_DTYPE_F32, .ndims = 3, .dims = {batch, 1, g->facts.vocabulary}};
     AN_TRY_RETURN(bind(g, program, batch, tokens));
@@ -434,7 +431,6 @@ static an_status run(an_generator *g, an_program *program, int64_t batch, int64_
 
 /* All of a prompt but what the cache already has, by chunks. */
 static an_status run_prompt(an_generator *g, int64_t at, float *logits) {
-    an_context *ctx = g->ctx;
     slot *s = &g->slots[at];
     g->rows[0] = (int32_t)at;
     while (s->known < s->count) {
@@ -464,7 +460,6 @@ static bool is_next(const slot *s) {
 /* Logits of every sequence, in their order. Those of one token are computed together; they are older than those whose
  * prompt is still to be computed, so they come first. */
 static an_status compute(an_generator *g) {
-    an_context *ctx = g->ctx;
     int64_t rows = 0;
     for (; rows < g->used && is_next(&g->slots[g->order[rows]]); rows++) {
         const slot *s = &g->slots[g->order[rows]];

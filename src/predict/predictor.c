@@ -115,7 +115,6 @@ static an_status find_ends(an_predictor *p, lane *l, const char *output) {
 }
 
 static an_status bind(const an_predictor *p, lane *l, const an_predictor_model *model) {
-    an_context *ctx = l->ctx;
     AN_TRY_RETURN(an_program_bind(l->program, model->batch, p->part_most));
     for (int i = 0; i < model->symbol_count; i++)
         AN_TRY_RETURN(an_program_bind(l->program, model->symbols[i], model->values[i]));
@@ -342,7 +341,6 @@ typedef struct {
 } asked;
 
 static an_status run_part(const asked *a, lane *l, int64_t first, int64_t n) {
-    an_context *ctx = l->ctx;
     const an_predictor *p = a->predictor;
     if (n != l->bound) AN_TRY_RETURN(an_program_bind(l->program, p->batch, n));
     l->bound = n;

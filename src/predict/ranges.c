@@ -35,7 +35,6 @@ void an_ranges_destroy(an_ranges *ranges) {
 
 an_status an_ranges_read(an_ranges *ranges) {
     if (ranges->features == 0) return AN_OK;
-    an_context *ctx = ranges->params->ctx;
     const an_params *p = ranges->params;
     AN_TRY_RETURN(an_normalization_read(p, find(p, AN_NORMALIZE_LEAST), ranges->minimum));
     return an_normalization_read(p, find(p, AN_NORMALIZE_MOST), ranges->maximum);

@@ -246,7 +246,6 @@ static void refuse_values(an_description *d) {
 
 static an_status interpret(an_description *d, char *text, size_t bytes, const char *advice) {
     an_json j;
-    an_context *ctx = d->ctx;
     an_json_init(&j, text, bytes);
     AN_TRY_RETURN(read_all(d, &j));
     AN_TRY_RETURN(find_family(d, advice));

@@ -17,7 +17,6 @@ static const char *full_name(const an_description *d, const char *key, char name
 }
 
 static an_status read_facts(an_description *d, const an_gguf *g) {
-    an_context *ctx = d->ctx;
     char name[NAME];
     for (const an_gguf_fact *row = an_gguf_facts; row->key; row++) {
         double value = 0;
@@ -52,7 +51,6 @@ static void find_unknown(an_description *d, const an_gguf *g) {
 /* ---- tensors ---- */
 
 static an_status find_tensor(const an_weights *w, const char *name, int64_t *index, an_safetensor *tensor) {
-    an_context *ctx = w->ctx;
     for (*index = 0; *index < w->count; ++*index) {
         AN_TRY_RETURN(w->get(w, *index, tensor));
         if (!strcmp(tensor->name, name)) return AN_OK;
@@ -62,7 +60,6 @@ static an_status find_tensor(const an_weights *w, const char *name, int64_t *ind
 }
 
 static an_status state_tensor(an_description *d, const an_weights *w, const char *name, an_fact fact) {
-    an_context *ctx = d->ctx;
     an_safetensor tensor;
     int64_t index;
     AN_TRY_RETURN(find_tensor(w, name, &index, &tensor));
@@ -71,7 +68,6 @@ static an_status state_tensor(an_description *d, const an_weights *w, const char
 }
 
 static an_status read_tensors(an_description *d, const an_weights *w) {
-    an_context *ctx = d->ctx;
     an_safetensor tensor;
     int64_t index;
     AN_TRY_RETURN(find_tensor(w, "token_embd.weight", &index, &tensor));
@@ -127,7 +123,6 @@ static an_status read_scaling(an_description *d, const an_weights *w) {
 }
 
 static an_status check_rotary(an_description *d, const an_gguf *g) {
-    an_context *ctx = d->ctx;
     char name[NAME], word[AN_WORD] = "";
     const char *type = "none";
     size_t length = strlen(type);

@@ -1,7 +1,7 @@
 /* BERT, with a classifier, as a sentence encoder, or without a head. */
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/status.h"
 #include "pretrained/description.h"
 #include "pretrained/pooling.h"
@@ -45,7 +45,6 @@ static void settle(an_description *d) {
 /* ---- the graph ---- */
 
 static an_status get_sizes(const an_description *d, an_bert_options *m) {
-    an_context *ctx = d->ctx;
     AN_TRY_RETURN(an_description_count(d, AN_FACT_LAYERS, "number of layers", &m->layers));
     AN_TRY_RETURN(an_description_count(d, AN_FACT_HEADS, "number of heads", &m->heads));
     AN_TRY_RETURN(an_description_count(d, AN_FACT_WIDTH, "width", &m->width));

@@ -1,5 +1,5 @@
 /* GPT-2. */
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/status.h"
 #include "pretrained/description.h"
 

@@ -53,7 +53,6 @@ void an_llama_settle_window(an_description *d) {
 /* ---- the graph ---- */
 
 static an_status get_sizes(const an_description *d, an_llama_options *m) {
-    an_context *ctx = d->ctx;
     AN_TRY_RETURN(an_description_count(d, AN_FACT_LAYERS, "number of layers", &m->layers));
     AN_TRY_RETURN(an_description_count(d, AN_FACT_HEADS, "number of heads", &m->heads));
     AN_TRY_RETURN(an_description_count(d, AN_FACT_KV_HEADS, "number of key and value heads", &m->kv_heads));
@@ -69,7 +68,6 @@ static an_status get_sizes(const an_description *d, an_llama_options *m) {
 }
 
 static an_status get_rotary(const an_description *d, an_llama_options *m) {
-    an_context *ctx = d->ctx;
     const an_stated *type = an_description_rope_type(d);
     AN_TRY_RETURN(an_description_positive(d, AN_FACT_ROTARY_BASE, "rotary base", &m->rotary_base));
     if (an_description_fact(d, AN_FACT_ROTARY_FACTOR) == 0 && !(type->given && !strcmp(type->word, "llama3")))

@@ -2,7 +2,7 @@
 #ifndef AN_PRETRAINED_LLAMA_LIKE_H
 #define AN_PRETRAINED_LLAMA_LIKE_H
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "pretrained/description.h"
 
 #define AN_LLAMA_TABLE "model.embed_tokens.weight"

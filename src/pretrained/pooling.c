@@ -122,7 +122,6 @@ static an_status read_file(an_description *d, const char *folder, const char *na
 }
 
 an_status an_pooling_read(an_description *d, const char *folder) {
-    an_context *ctx = d->ctx;
     AN_TRY_RETURN(read_file(d, folder, modules_file, take_modules));
     AN_TRY_RETURN(read_file(d, folder, pooling_file, take_pooling));
     return d->problems.status;

@@ -22,7 +22,6 @@ struct an_pretrained {
 enum { MOST_LAYERS = 4096 }; /* far over any; a graph has memory for each */
 
 static an_status count_elements(an_pretrained *p, const an_weights *w) {
-    an_context *ctx = p->ctx;
     p->tensors = w->count;
     for (int64_t i = 0; i < w->count; i++) {
         an_safetensor tensor;
@@ -177,7 +176,6 @@ static bool has_shape(const an_safetensor *tensor, const an_result *parameter) {
 }
 
 static an_status find_tensor(const an_weights *w, const an_parameter *p, bool *found) {
-    an_context *ctx = w->ctx;
     *found = false;
     for (int64_t i = 0; i < w->count && !*found; i++) {
         an_safetensor tensor;

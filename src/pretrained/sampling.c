@@ -117,7 +117,6 @@ static void read_unknown(const reading *r, an_json *j, const char *key) {
 }
 
 static an_status read_stops(const reading *r, an_json *j, const char *key) {
-    an_context *ctx = r->ctx;
     int64_t token = 0;
     if (an_json_peek(j) != '[') {
         if (!an_json_integer(j, &token)) return AN_OK; /* the caller sees the problem */
@@ -211,7 +210,6 @@ fail:
 static an_status read_gguf_keys(const reading *r, const an_gguf *file) {
     static const char top_k[] = "general.sampling.top_k";
     static const char *const stops[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"};
-    an_context *ctx = r->ctx;
     int64_t number = -1;
     for (int i = 0; i < REALS; i++) {
         double value = 0;

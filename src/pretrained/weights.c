@@ -41,7 +41,6 @@ static bool rename_tensor(const an_family *family, const char *name, renamed *to
 
 static an_status get(const an_weights *w, int64_t index, an_safetensor *tensor) {
     const mapping *m = w->state;
-    an_context *ctx = w->ctx;
     AN_TRY_RETURN(m->file.get(&m->file, m->tensors[index].index, tensor));
     tensor->name = m->tensors[index].name;
     return AN_OK;
@@ -60,7 +59,6 @@ typedef an_status read_part(const an_weights *w, int64_t index, const an_safeten
 static an_status read_with(const an_weights *w, int64_t index, const an_safetensor *tensor, int64_t first,
                            int64_t count, void *to, read_part *read_file, an_dtype dtype) {
     const mapping *m = w->state;
-    an_context *ctx = w->ctx;
     const renamed *r = &m->tensors[index];
     if (r->half == 0) return read_file(&m->file, r->index, tensor, first, count, to);
     const int64_t columns = tensor->ndims > 1 ? tensor->dims[1] : 1, end = first + count;

@@ -86,7 +86,6 @@ static bool has_file(const char *folder, const char *name) {
 }
 
 static an_status add_own(an_candidates *c, an_config *config, const int64_t *user_step, const char **folder) {
-    an_context *ctx = c->ctx;
     AN_TRY_RETURN(an_config_path(config, AN_SETTING(run.dir), folder));
     AN_TRY_RETURN(add_run(c, *folder, user_step));
     return add_staged(c, config, *folder, user_step);

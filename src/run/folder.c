@@ -11,7 +11,7 @@
 #include "anneal/config.h"
 #include "anneal/ranks.h"
 #include "base/guard.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/system/clock.h"
 #include "interchange/publish.h"
 #include "run/run.h"
@@ -235,7 +235,6 @@ const char *an_folder_path(const an_folder *folder) {
 an_status an_folder_log(an_folder *folder, const char *line) {
     AN_GUARD;
     AN_NEED(folder, line);
-    an_context *ctx = folder->ctx;
     if (folder->is_silent) return AN_OK;
     AN_TRY_RETURN(an_folder_append(folder, folder->log, "log.txt", line, strlen(line)));
     return an_folder_append(folder, folder->log, "log.txt", "\n", 1);

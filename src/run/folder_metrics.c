@@ -63,7 +63,6 @@ fail:
 }
 
 an_status an_folder_open_metrics(an_folder *f) {
-    an_context *ctx = f->ctx;
     char path[AN_FILE_PATH], beside[AN_FILE_PATH], name[NAME_BYTES];
     snprintf(name, sizeof name, "metrics-%" PRId64 ".new", f->trainer->run->generation);
     AN_TRY_RETURN(an_folder_join(f, "metrics.jsonl", path));
@@ -84,7 +83,6 @@ double an_folder_speed(const an_folder *folder) {
 }
 
 static an_status add_line(an_folder *f, const an_text *text) {
-    an_context *ctx = f->ctx;
     AN_TRY_RETURN(text->status);
     return an_folder_append(f, f->metrics, "metrics.jsonl", text->bytes, text->length);
 }
@@ -95,7 +93,6 @@ static an_status add_event(an_folder *f, int64_t step, const char *tag, double v
 
 /* Norms of parts of the gradients, where log.grad_norms asks for them. */
 static an_status add_norms(an_folder *f, an_json_writer *json, int64_t step) {
-    an_context *ctx = f->ctx;
     const int count = an_trainer_norm_count(f->trainer);
     if (count == 0) return AN_OK;
     an_json_write_object(json, "grad_norms");
@@ -186,7 +183,6 @@ fail:
 
 an_status an_folder_add_evaluation(an_folder *f, an_json_writer *json, int64_t step, const an_evaluation *evaluation,
                                    const an_own_metrics *own, bool events) {
-    an_context *ctx = f->ctx;
     const char *name;
     for (int i = 0; (name = an_trainer_metric(f->trainer, i)); i++) {
         double value;

@@ -95,14 +95,12 @@ static an_status load_tensors(an_trainer *t, const an_manifest *m, const char *f
 }
 
 an_status an_load(an_trainer *t, const an_manifest *m, const char *folder) {
-    an_context *ctx = t->ctx;
     AN_TRY_RETURN(load_tensors(t, m, folder));
     an_progress_restore(t, &m->progress);
     return AN_OK;
 }
 
 an_status an_load_restart(an_trainer *t, const an_manifest *m, const char *folder) {
-    an_context *ctx = t->ctx;
     AN_TRY_RETURN(load_tensors(t, m, folder));
     an_progress_restart(t, &m->progress);
     return AN_OK;

@@ -47,7 +47,6 @@ static void allow_micro(const an_resume *r, an_config_changes *changes) {
 /* What `auto` stood for when the run began. */
 static an_status compare(an_resume *r) {
     an_status status;
-    an_context *ctx = r->ctx;
     const an_bits *bits = &r->manifest->bits;
     const an_config_auto autos[] = {{AN_SETTING(run.isa), bits->isa}};
     an_config_changes changes = {0};
@@ -375,7 +374,6 @@ static an_status begin_apply(const an_resume *r, an_trainer *t) {
 
 /* What this rank can find wrong before the ranks read the checkpoint together. */
 static an_status check_apply(an_resume *r, an_trainer *t) {
-    an_context *ctx = r->ctx;
     AN_TRY_RETURN(check_bits(r, t));
     AN_TRY_RETURN(check_data(r, t));
     AN_TRY_RETURN(an_load_check_base(t, r->manifest, r->path));
@@ -405,7 +403,6 @@ static an_status check_restart(an_resume *r, an_trainer *t) {
 }
 
 static an_status keep_notes(const an_resume *r, an_trainer *t) {
-    an_context *ctx = r->ctx;
     if (r->restarts)
         AN_TRY_RETURN(an_origin_begin(t, r->manifest, r->path));
     else

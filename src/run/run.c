@@ -23,7 +23,6 @@ typedef struct {
 } record;
 
 static an_status record_make(record *r, const an_trainer *t, const char *name, an_metric_better mode) {
-    an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_metric_check(t, name, &r->name));
     r->up = mode == AN_METRIC_BETTER_AUTO ? an_metric_rises(t, name) : mode == AN_METRIC_BETTER_HIGHER;
     return AN_OK;
@@ -132,7 +131,6 @@ static an_status look(running *r) {
 /* If this rank has failed since the last one, the step tells it to the others and is not taken. */
 static an_status take_step(running *r) {
     an_trainer *t = r->trainer;
-    an_context *ctx = t->ctx;
     const an_run_callbacks *c = &r->callbacks;
     const double begin = an_clock_seconds();
     an_status status = take_failure(r);
@@ -176,7 +174,6 @@ static bool is_evaluation_due(const running *r) {
 
 static an_status evaluate(running *r) {
     an_trainer *t = r->trainer;
-    an_context *ctx = t->ctx;
     an_progress *p = &t->record.progress;
     const an_run_callbacks *c = &r->callbacks;
     an_evaluation evaluation;
@@ -249,7 +246,6 @@ static an_status save(running *r) {
 /* The last save is the one that counts: that it failed is the run's failure. */
 static an_status save_last(running *r) {
     an_trainer *t = r->trainer;
-    an_context *ctx = t->ctx;
     if (!r->saves || an_run_has(t)) return AN_OK;
     AN_TRY_RETURN(an_run_save(t, is_best(t), NULL));
     AN_TRY_RETURN(an_run_wait(t));
@@ -276,7 +272,6 @@ static void tell_epoch(running *r) {
  * in it. */
 static an_status settle(running *r) {
     an_trainer *t = r->trainer;
-    an_context *ctx = t->ctx;
     an_status status;
     if (is_evaluation_due(r)) {
         AN_TRY_RETURN(agree(r)); /* a rank that has failed does not evaluate */
@@ -314,7 +309,6 @@ static an_run_end find_end(const running *r) {
 }
 
 static an_status run_steps(running *r, an_run_end *end) {
-    an_context *ctx = r->trainer->ctx;
     AN_TRY_RETURN(settle(r));
     for (bool in_time = true; in_time && goes_on(r); in_time = !is_time_over(r)) {
         AN_TRY_RETURN(take_step(r));

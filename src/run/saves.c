@@ -52,7 +52,6 @@ an_status an_run_claim(an_trainer *t) {
 
 static an_status make_saver(an_trainer *t) {
     an_run *h = t->run;
-    an_context *ctx = t->ctx;
     if (h->saver) return AN_OK;
     if (t->rank == 0) AN_TRY_RETURN(an_run_claim(t));
     const an_saver_options options = {.folder = h->folder,
@@ -181,7 +180,6 @@ static an_status check_save(an_trainer *t) {
 
 /* All ranks return when the checkpoint is safe, or with the same error. */
 static an_status save_named(an_trainer *t, int64_t user_step, bool replaces) {
-    an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_save_agree(t, check_save(t)));
     AN_TRY_RETURN(an_run_wait(t));
     AN_TRY_RETURN(an_save_agree(t, check_named(t, user_step, replaces)));
@@ -227,7 +225,6 @@ static an_status check_load(an_trainer *t, const char *path, const an_manifest *
 }
 
 static an_status keep_origin(an_trainer *t, const char *path, const an_manifest *m, bool restarts) {
-    an_context *ctx = t->ctx;
     if (restarts) return an_origin_begin(t, m, path);
     AN_TRY_RETURN(an_origin_continue(t, m));
     return an_trainer_keep_text(t, &t->run->resumed, path);

@@ -30,7 +30,6 @@ an_status an_extras_make(an_extras *e, an_program *program) {
 
 /* In one of this rank's pieces. */
 static an_status add_in(const an_extras *e, const an_parameter *p, const an_page_range *piece) {
-    an_context *ctx = e->program->ctx;
     const an_device *device = e->program->device;
     const an_page_range all = an_parameter_pages(p);
     const an_page_range dst = {an_larger(all.begin, piece->begin), an_smaller(all.end, piece->end)};
@@ -45,7 +44,6 @@ static an_status add_in(const an_extras *e, const an_parameter *p, const an_page
 an_status an_extras_add(const an_extras *e) {
     const an_params *params = e->program->params;
     const an_graph *model = e->program->plan->model;
-    an_context *ctx = params->ctx;
     for (size_t i = 0; e->add && i < model->parameter_count; i++)
         for (int k = 0; model->parameters[i].extras && k < an_params_piece_count(params); k++) {
             const an_page_range piece = an_params_piece(params, k);

@@ -186,7 +186,6 @@ static bool same_group(const an_group *a, const an_group *b) {
 }
 
 static an_status add_parameter(an_groups *g, const an_parameter *p, const an_group *wanted, int64_t elements) {
-    an_context *ctx = g->ctx;
     int index = 0;
     while (index < g->count && !same_group(&g->groups[index], wanted)) index++;
     if (index == g->count) {

@@ -40,14 +40,12 @@ static void round_leaf(const an_leaves *l, int64_t begin, int64_t end) {
 
 /* Adds the last two nodes. Gradients that were exchanged were added before, unit by unit. */
 static an_status join(an_leaves *l) {
-    an_context *ctx = l->ctx;
     if (l->started == 0) AN_TRY_RETURN(add_buffers(l, l->forest->count - 2, 0, l->params->sizes.gradient_elements));
     an_forest_join(l->forest);
     return AN_OK;
 }
 
 static an_status join_until(an_leaves *l, int64_t next) {
-    an_context *ctx = l->ctx;
     while (an_forest_must_add(l->forest, next)) AN_TRY_RETURN(join(l));
     return AN_OK;
 }
@@ -420,7 +418,6 @@ static an_status enter_node(an_leaves *l, int64_t leaf, int64_t count, bool *fir
 }
 
 an_status an_leaves_enter(an_leaves *l, int64_t leaf, int64_t count, bool is_last, an_leaf_entry *entry) {
-    an_context *ctx = l->ctx;
     AN_TRY_RETURN(enter_node(l, leaf, count, &entry->first));
     if (is_last) expect_last(l);
     entry->sums = an_forest_values(l->forest, l->forest->count);

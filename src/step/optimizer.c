@@ -7,7 +7,7 @@
 
 #include "base/elementary/elementary.h"
 #include "base/guard.h"
-#include "base/option.h"
+#include "base/options/option.h"
 #include "kernels/update/update.h"
 #include "step/optimizer_records.h"
 #include "step/structs.h"
@@ -363,7 +363,6 @@ static void fill_attributes(an_optimizer *o, const an_update *u, an_update_attri
 
 /* The kernel makes low copies too, where there are any. */
 static an_status update_piece(const an_optimizer *o, an_update_attributes *attributes, const an_page_range *piece) {
-    an_context *ctx = o->ctx;
     const an_device *device = o->params->device;
     an_page_range part;
     for (an_page_range rest = *piece; rest.begin < rest.end; rest.begin = part.end) {

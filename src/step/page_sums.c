@@ -223,7 +223,6 @@ static an_status take_sum(const an_page_sums *p, an_forest *forest, int64_t page
 }
 
 an_status an_page_sums_close(an_page_sums *p, an_forest *forests, double *sum) {
-    an_context *ctx = p->ctx;
     an_forest *next = forests;
     for (int i = 1; i < HALVES * an_params_piece_count(p->params); i++) {
         next = an_forest_next(next);

@@ -40,7 +40,6 @@ static bool is_everywhere(const an_params *p, const an_stored *e) {
 }
 
 static an_status add_whole(const an_params *params, int64_t step, uint64_t *number) {
-    an_context *ctx = params->ctx;
     *number = 0;
     for (size_t i = 0; i < params->entry_count; i++) {
         const an_stored *e = &params->entries[i];
@@ -51,7 +50,6 @@ static an_status add_whole(const an_params *params, int64_t step, uint64_t *numb
 }
 
 static an_status add_pieces(const an_params *params, int64_t step, uint64_t *number) {
-    an_context *ctx = params->ctx;
     *number = 0;
     for (size_t i = 0; i < params->entry_count; i++) {
         const an_stored *e = &params->entries[i];

@@ -152,7 +152,6 @@ static void join_ranks(an_remote_weights *w, an_program *program) {
 /* ---- a step ---- */
 
 an_status an_remote_weights_start(an_remote_weights *w) {
-    an_context *ctx = w->ctx;
     an_params *p = w->params;
     void *const flats[AN_GATHER_CHANNELS] = {p->masters, p->low};
     const bool changed = w->version != p->version;
@@ -167,7 +166,6 @@ an_status an_remote_weights_start(an_remote_weights *w) {
 }
 
 an_status an_remote_weights_finish(an_remote_weights *w) {
-    an_context *ctx = w->ctx;
     if (!w->gathering) return AN_OK;
     w->exchange->is_open = false;
     AN_TRY_RETURN(an_gathering_finish(w->gathering));

@@ -246,7 +246,6 @@ static an_leaf_range leaves_of(const an_leaf_rounds *r, int64_t round) {
 }
 
 an_status an_leaf_rounds_start(an_leaf_rounds *r) {
-    an_context *ctx = r->ctx;
     an_forest *forest = r->forests;
     for (int64_t i = 0; i < r->count; i++, forest = an_forest_next(forest)) {
         const an_leaf_range own = leaves_of(r, i);
@@ -265,7 +264,6 @@ static bool is_last(const an_leaf_rounds *r, int64_t pass) {
 
 /* The first micro-batch of a node overwrites what was sent of the one before. */
 static an_status begin_node(an_leaf_rounds *r, int64_t round) {
-    an_context *ctx = r->ctx;
     const an_leaf_range range = leaves_of(r, round);
     if (round > 0) AN_TRY_RETURN(an_leaves_complete(&r->own));
     for (int i = 0; round > 0 && i < r->options.unit_count; i++) AN_TRY_RETURN(an_scattering_wait(r->scattering, i));
@@ -323,7 +321,6 @@ static bool fits_round(const an_leaf_rounds *r, int64_t round, int64_t leaf, int
 
 /* The numbers of a node that is one micro-batch are still zeros. */
 static an_status enter(an_leaf_rounds *r, int64_t leaf, int64_t count, an_leaf_entry *entry) {
-    an_context *ctx = r->ctx;
     AN_TRY_RETURN(begin_pass(r));
     if (r->passes > 1) return an_leaves_enter(&r->own, leaf, count, is_last(r, r->next - 1), entry);
     an_forest *forest = forest_at(r, r->next - 1);
@@ -333,7 +330,6 @@ static an_status enter(an_leaf_rounds *r, int64_t leaf, int64_t count, an_leaf_e
 }
 
 an_status an_leaf_rounds_enter(an_leaf_rounds *r, int64_t leaf, int64_t count, an_leaf_entry *entry) {
-    an_context *ctx = r->ctx;
     const int64_t begin = leaf / r->each - r->options.leaves.begin - r->rank, round = begin / r->ranks;
     if (leaf < 0 || leaf >= r->leaves || begin < 0 || begin % r->ranks != 0 || round >= r->count ||
         !fits_round(r, round, leaf, count))
@@ -346,7 +342,6 @@ an_status an_leaf_rounds_enter(an_leaf_rounds *r, int64_t leaf, int64_t count, a
 /* What the hosts have of this rank's pieces, as far as each could add it. A rank that has failed takes part: others
  * wait for it, and nobody will use the sum. */
 static an_status add_hosts(an_leaf_rounds *r) {
-    an_context *ctx = r->ctx;
     void *nodes[AN_FOREST_MOST];
     if (!r->hosts) return AN_OK;
     for (int i = 0; i < an_scattering_nodes(r->scattering); i++) nodes[i] = an_scattering_node(r->scattering, i);

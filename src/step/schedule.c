@@ -110,7 +110,6 @@ static an_status make_parts(an_schedule *s, const an_schedule_options *o) {
 
 /* Copies what the options of its type point to, so that the caller's may go. */
 static an_status keep_options(an_schedule *s, const an_schedule_options *o) {
-    an_context *ctx = s->ctx;
     s->options = *o;
     s->options.point_steps = s->options.milestones = NULL;
     s->options.point_factors = NULL;

@@ -90,7 +90,6 @@ void an_statistics_destroy(an_statistics *s) {
 }
 
 an_status an_statistics_add(an_statistics *s, int64_t samples, double *sums) {
-    an_context *ctx = s->ctx;
     for (int i = 0; i < s->count; i++) {
         const an_statistic *state = &s->states[i];
         const int64_t elements = state->stored->elements;
@@ -104,7 +103,6 @@ an_status an_statistics_add(an_statistics *s, int64_t samples, double *sums) {
 }
 
 an_status an_statistics_update(an_statistics *s, const double *sums) {
-    an_context *ctx = s->ctx;
     an_params *params = s->program->params;
     for (int i = 0; i < s->count; i++) {
         const an_statistic *state = &s->states[i];

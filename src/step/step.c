@@ -199,7 +199,6 @@ an_status an_step_divide(an_stepper *stepper, int64_t divisor, double each) {
 }
 
 static an_status set_scalars(an_stepper *s) {
-    an_context *ctx = s->ctx;
     AN_TRY_RETURN(set_loss_gradient(s));
     if (has_scalar(s->program, "seed"))
         AN_TRY_RETURN(an_program_set_scalar_i64(s->program, "seed", (int64_t)s->options.seed));
@@ -329,7 +328,6 @@ an_status an_step_reduce(an_stepper *stepper) {
 /* The norm of the gradients; of those of this rank's pieces only the squares, as what the others have comes with the
  * record. */
 static an_status compute_norm(an_stepper *s, double scale) {
-    an_context *ctx = s->ctx;
     if (!s->page_forests) return an_optimizer_norm(s->optimizer, scale, &s->norm);
     AN_TRY_RETURN(an_optimizer_square(s->optimizer, scale));
     an_page_sums_fill(&s->optimizer->sums, s->page_forests);
@@ -376,7 +374,6 @@ an_status an_step_unscale(an_stepper *stepper) {
 an_status an_step_clip(an_stepper *stepper) {
     AN_GUARD;
     AN_NEED(stepper);
-    an_context *ctx = stepper->ctx;
     AN_TRY_RETURN(check_order(stepper, CLIP));
     stepper->clipped = true;
     stepper->place = calls[CLIP].to;
@@ -423,7 +420,6 @@ an_status an_step_update(an_stepper *stepper) {
 an_status an_step_schedule(an_stepper *stepper) {
     AN_GUARD;
     AN_NEED(stepper);
-    an_context *ctx = stepper->ctx;
     AN_TRY_RETURN(check_order(stepper, SCHEDULE));
     stepper->place = calls[SCHEDULE].to;
     return AN_OK;

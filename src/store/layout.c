@@ -70,7 +70,6 @@ static bool is_left_out(const an_parameter *p, bool adapts) {
 
 /* In the store's order: parameters, run states, then what is kept of those that are trained. */
 static an_status add_tensors(an_save_layout *l, const an_graph *graph, an_kept kept) {
-    an_context *ctx = l->ctx;
     const size_t maximum = graph->parameter_count * (size_t)(1 + an_kept_count(kept)) + graph->source_count;
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->tensors, maximum, sizeof *l->tensors));
     const bool adapts = an_graph_has_adapter(graph);
@@ -105,7 +104,6 @@ static int64_t piece_bytes(const an_save_layout *l, const an_saved_piece *p) {
 /* Cuts the tensors, one after another, where a file has its share of all bytes: as many pieces as
  * tensors and files at most. */
 static an_status cut(an_save_layout *l, int64_t total) {
-    an_context *ctx = l->ctx;
     size_t file = 0;
     int64_t done = 0;
     AN_TRY_RETURN(an_arena_alloc(&l->arena, (void **)&l->pieces, l->tensor_count + l->file_count, sizeof *l->pieces));

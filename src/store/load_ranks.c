@@ -181,7 +181,6 @@ static an_status end_round(loading *l, size_t first, size_t count) {
 
 static an_status load_rounds(loading *l) {
     an_status status;
-    an_context *ctx = l->ctx;
     const an_route *r = l->route;
     size_t first = 0, count = 0; /* of the last round */
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): ranks come here only if all have a route */

@@ -342,7 +342,6 @@ static an_status read_member(reading *r, int which) {
 }
 
 static an_status read_members(reading *r) {
-    an_context *ctx = r->manifest->ctx;
     an_json *json = &r->json;
     an_json_string key;
     unsigned seen = 0;
@@ -479,7 +478,6 @@ int64_t an_manifest_shape(const an_manifest *m, size_t tensor, int64_t *dims) {
 
 an_status an_manifest_slices(const an_manifest *m, size_t tensor,
                              an_status (*see)(void *user, const an_manifest_slice *slice), void *user) {
-    an_context *ctx = m->ctx;
     an_json json;
     an_manifest_slice slice;
     an_json_init(&json, m->text, m->bytes);

@@ -15,7 +15,6 @@ typedef struct {
 
 static an_status saved_get(const an_weights *w, int64_t index, an_safetensor *tensor) {
     const saved *s = w->state;
-    an_context *ctx = w->ctx;
     an_checkpoint_tensor t;
     an_checkpoint_tensor_init(&t, sizeof t);
     AN_TRY_RETURN(an_checkpoint_tensor_get(s->checkpoint, s->indices[index], &t));

@@ -30,7 +30,6 @@ struct an_bpe_trainer {
 
 /* The characters that stand for the bytes of a token, in memory of the trainer. */
 static an_status text_of(an_bpe_trainer *t, const an_words *tokens, size_t token, const char **text) {
-    an_context *ctx = t->ctx;
     const an_word *w = &tokens->words[token];
     char *to = NULL;
     size_t length = 0;
@@ -43,7 +42,6 @@ static an_status text_of(an_bpe_trainer *t, const an_words *tokens, size_t token
 }
 
 static an_status text_of_merge(an_bpe_trainer *t, const char *left, const char *right, const char **text) {
-    an_context *ctx = t->ctx;
     char *to = NULL;
     const size_t bytes = strlen(left) + strlen(right) + 2;
     AN_TRY_RETURN(an_arena_alloc(&t->arena, (void **)&to, bytes, 1));
@@ -54,7 +52,6 @@ static an_status text_of_merge(an_bpe_trainer *t, const char *left, const char *
 
 /* Special tokens come first, then those of bytes, then those of merges. */
 static an_status make_parts(an_bpe_trainer *t, const an_bpe_merges *m, an_tokenizer_parts *parts) {
-    an_context *ctx = t->ctx;
     const size_t first = (size_t)t->options.special_count, count = first + m->tokens.count;
     const char **tokens = NULL, **merges = NULL;
     int32_t *types = NULL;

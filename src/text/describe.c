@@ -40,7 +40,6 @@ static const an_pre *find_pre(const an_tokenizer *t) {
 /* ---- tokens and merges ---- */
 
 static an_status list_tokens(const an_tokenizer *t, an_arena *arena, an_tokenizer_parts *p) {
-    an_context *ctx = arena->ctx;
     const size_t count = t->vocabulary.count;
     const char **tokens = NULL;
     int32_t *types = NULL;
@@ -67,7 +66,6 @@ static an_status list_tokens(const an_tokenizer *t, an_arena *arena, an_tokenize
 
 /* The table of merges has them by pairs; here they are by rank again. */
 static an_status list_merges(const an_tokenizer *t, an_arena *arena, an_tokenizer_parts *p) {
-    an_context *ctx = arena->ctx;
     const an_merges *merges = &t->vocabulary.merges;
     const an_merge **ranked = NULL;
     const char **texts = NULL;

@@ -54,7 +54,6 @@ static an_status set_byte_level(an_tokenizer *t, const char *name) {
 
 static an_status set_bert(an_tokenizer *t) {
     enum { CHARACTERS = 100 };
-    an_context *ctx = t->ctx;
     t->model = AN_TEXT_WORDPIECE;
     t->prefix = AN_BYTES("##");
     t->most_characters = CHARACTERS;
@@ -71,7 +70,6 @@ static an_status set_bert(an_tokenizer *t) {
 /* GGUF marks the beginning of a word of WordPiece (U+2581), where vocabularies mark what continues one. */
 static an_status put_wordpiece(an_tokenizer *t, int64_t id, const char *text) {
     static const char mark[] = "\xe2\x96\x81";
-    an_context *ctx = t->ctx;
     const size_t length = strlen(text), before = sizeof mark - 1;
     char *copy = NULL;
     if (!strncmp(text, mark, before)) return an_tokenizer_put(t, id, text + before, length - before, MOST_TOKENS);

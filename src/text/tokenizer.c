@@ -106,7 +106,6 @@ an_status an_tokenizer_put(an_tokenizer *t, int64_t id, const char *text, size_t
 
 /* What tokens stand for, where their texts are bytes written as characters. */
 static an_status find_bytes(an_tokenizer *t) {
-    an_context *ctx = t->ctx;
     an_vocabulary *v = &t->vocabulary;
     char *bytes = NULL;
     size_t total = 0;

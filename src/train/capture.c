@@ -62,7 +62,6 @@ void an_bits_get(const an_trainer *t, an_bits *bits) {
 }
 
 an_status an_adapter_get(an_trainer *t, an_saved_adapter *saved) {
-    an_context *ctx = t->ctx;
     *saved = (an_saved_adapter){.adapter = t->graph->adapter, .base = t->adapted.path ? t->adapted.path : ""};
     if (saved->adapter.rank == 0) return AN_OK;
     if (!t->adapted.has_hash) AN_TRY_RETURN(an_base_hash(t->params, t->adapted.hash));

@@ -41,7 +41,6 @@ static bool is_trainable(const an_result *r) {
 
 /* The rows of a sample in a result: all dimensions but the last, without the number of samples. */
 static an_status count_rows(an_graph *g, const an_result *r, an_dim batch, int64_t *rows) {
-    an_context *ctx = g->ctx;
     *rows = 1;
     for (int i = 0; i + 1 < r->ndims; i++) {
         an_dim each = r->dims[i];
@@ -54,7 +53,6 @@ static an_status count_rows(an_graph *g, const an_result *r, an_dim batch, int64
 }
 
 static an_status look_at(an_graph *g, const an_node *node, an_dim batch, sample_shape *shape) {
-    an_context *ctx = g->ctx;
     bool learns = false;
     for (int i = 0; i < node->input_count; i++) learns = learns || is_trainable(an_node_input(node, i));
     if (!learns || node->op->flags & AN_OP_VIEW) return AN_OK;
@@ -122,7 +120,6 @@ static int64_t for_rows(const an_trainer *t, const an_trainer_options *o, const 
 }
 
 an_status an_default_leaves_choose(an_trainer *t, const an_trainer_options *o) {
-    an_context *ctx = t->ctx;
     sample_shape shape;
     AN_TRY_RETURN(find_shape(t, &shape));
     t->cut.chooses = o->batch->leaves == 0;

@@ -125,7 +125,6 @@ static an_status shape_mistake(const matching *m, const an_result *input, const 
 
 static an_status take_input(matching *m, int index) {
     an_feed *feed = m->feed;
-    an_context *ctx = feed->ctx;
     const an_result *r = m->inputs[index];
     an_feed_input *input = &feed->inputs[index];
     an_field field;
@@ -168,7 +167,6 @@ an_status an_feed_find_batch(an_graph *graph, const char **batch) {
 }
 
 an_status an_feed_set_limits(const an_feed *feed, const an_program *program, an_dataset *dataset) {
-    an_context *ctx = feed->ctx;
     an_input_info info;
     an_input_info_init(&info, sizeof info);
     an_field field;
@@ -198,7 +196,6 @@ static an_array array_of(const an_feed_input *input, void *data, int64_t first, 
 
 an_status an_feed_set(const an_feed *feed, an_program *program, void *const *fields, const int64_t *numbers,
                       int64_t first, int64_t count) {
-    an_context *ctx = feed->ctx;
     AN_TRY_RETURN(an_program_bind(program, feed->batch, count));
     for (int i = 0; i < feed->symbol_count; i++)
         AN_TRY_RETURN(an_program_bind(program, feed->symbols[i], feed->values[i]));

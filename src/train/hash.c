@@ -100,7 +100,6 @@ static an_status add_here(hashing *h, const char *from, size_t bytes) {
 static an_status add_entry(hashing *h, const an_stored *e, const void *base) {
     const an_params *p = h->params;
     const an_shards *shards = p->pieces.shards;
-    an_context *ctx = p->ctx;
     const size_t bytes = (size_t)an_dtype_bytes(e->dtype, e->elements),
                  page_bytes = (size_t)an_dtype_bytes(e->dtype, AN_PAGE);
     const char *from = (const char *)base + e->offset;
@@ -118,7 +117,6 @@ static an_status add_entry(hashing *h, const an_stored *e, const void *base) {
 }
 
 static an_status add_entries(hashing *h, size_t count) {
-    an_context *ctx = h->params->ctx;
     for (size_t i = 0; i < count; i++) {
         const an_stored *e = &h->params->entries[i];
         AN_TRY_RETURN(add_entry(h, e, an_params_base(h->params, e->storage)));
@@ -129,7 +127,6 @@ static an_status add_entries(hashing *h, size_t count) {
 /* Moments, and the average of a run that keeps one. */
 static an_status add_kept(hashing *h) {
     const an_params *p = h->params;
-    an_context *ctx = p->ctx;
     for (int part = AN_KEPT_BEGIN; part < AN_KEPT_END; part++)
         for (size_t i = 0; i < p->parameter_count; i++) {
             const void *base = an_params_part(p, &p->entries[i], (an_param_part)part);

@@ -14,7 +14,6 @@
 
 /* Statistics that go on with every step begin with those of the file, and are soon those of the data. */
 static an_status tell_scaling(const an_matching *m, an_trainer *t, const char *path) {
-    an_context *ctx = m->ctx;
     for (int end = 0; end < AN_NORMALIZED_ENDS && !t->samples.running; end++) {
         const an_stored *scale = an_normalization_find(m->params, end, AN_NORMALIZE_SCALE);
         if (scale && m->tensors[scale - m->params->entries]) AN_TRY_RETURN(an_normalization_note_origin(t, end, path));
@@ -51,7 +50,6 @@ static an_status open_model(an_matching *m, const an_trainer *trainer, const an_
 
 /* Checkpoints of an adapter name the model that it is for. */
 static an_status keep_base(an_trainer *t, const char *path) {
-    an_context *ctx = t->ctx;
     char working[AN_FILE_PATH], whole[2 * AN_FILE_PATH];
     t->adapted.has_hash = false;
     if (t->graph->adapter.rank == 0) return AN_OK;

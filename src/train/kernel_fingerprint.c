@@ -173,7 +173,6 @@ static an_status set_input(const rig *r, const an_input_info *info) {
 }
 
 static an_status take_step(const rig *r, double *loss, double *norm) {
-    an_context *ctx = r->ctx;
     an_input_info info;
     an_update update;
     an_input_info_init(&info, sizeof info);

@@ -108,7 +108,6 @@ static an_status find_largest(const an_trainer *t, int field, const char *name, 
 }
 
 static an_status make_sample_weights(an_trainer *t, const char *name) {
-    an_context *ctx = t->ctx;
     int field;
     double largest;
     if (!name) return AN_OK;
@@ -121,7 +120,6 @@ static an_status make_sample_weights(an_trainer *t, const char *name) {
 }
 
 an_status an_loss_weights_make(an_trainer *t, const an_trainer_options *options) {
-    an_context *ctx = t->ctx;
     AN_TRY_RETURN(make_class_weights(t, options));
     return make_sample_weights(t, options->sample_weights);
 }
@@ -221,7 +219,6 @@ static an_array array_of(const an_trainer *t, double *weights, int64_t count) {
 
 /* The partners' targets. A sample of the program's has none: it stands in for its partner, of weight 0. */
 static an_status set_mixed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
-    an_context *ctx = t->ctx;
     const an_feed_input *input = targets_of(t);
     void *const *fields = samples->partners ? samples->partner_fields : samples->fields;
     const an_array weights = array_of(t, t->weighing.weights + t->samples.batches.micro, count);
@@ -235,7 +232,6 @@ static an_status set_mixed(an_trainer *t, const an_batch *samples, int64_t at, i
 }
 
 an_status an_loss_weights_set(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
-    an_context *ctx = t->ctx;
     double *own = t->weighing.weights, *mixed = t->weighing.mixes_classes ? own + t->samples.batches.micro : NULL;
     for (int64_t i = 0; i < count; i++) {
         const units u = units_at(t, samples, at + i);

@@ -10,7 +10,6 @@
 #include "train/loss_weights.h"
 
 an_status an_means_count(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
-    an_context *ctx = t->ctx;
     int64_t each; /* targets of one sample */
     counts->maximum = 1;
     for (int64_t i = 0; i < samples->part.n; i++) {
@@ -27,7 +26,6 @@ an_status an_means_begin(an_trainer *t, const an_step_counts *counts) {
 }
 
 static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
-    an_context *ctx = t->ctx;
     an_array array = {0};
     int64_t each;
     array.data = t->weighing.weights;
@@ -45,7 +43,6 @@ static an_status set_weights(an_trainer *t, const an_batch *samples, int64_t at,
 }
 
 an_status an_trainer_feed(an_trainer *t, const an_batch *samples, int64_t at, int64_t count) {
-    an_context *ctx = t->ctx;
     AN_TRY_RETURN(an_feed_set(&t->samples.feed, t->program, samples->fields, t->samples.numbers, at, count));
     AN_TRY_RETURN(an_program_cut(t->program, 1, &count)); /* a micro-batch of several leaves says so itself */
     if (an_loss_weights_are_on(t)) return an_loss_weights_set(t, samples, at, count);

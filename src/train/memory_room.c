@@ -196,7 +196,6 @@ static an_status agree(const an_trainer *t, change *c) {
 }
 
 static an_status note_choice(an_trainer *t, int64_t bytes, const change *c) {
-    an_context *ctx = t->ctx;
     char note[256], again[64] = "";
     if (c->recompute != t->room.recompute)
         snprintf(again, sizeof again, " and train.recompute %s", name_of(c->recompute));
@@ -250,7 +249,6 @@ an_status an_memory_room_choose(an_trainer *t, const an_trainer_options *options
 
 /* What would fit; the plan is made again. */
 static an_status find_advice(an_trainer *t, const trial *of, char text[ADVICE]) {
-    an_context *ctx = t->ctx;
     an_trainer_drop_plan(t);
     advise(t, of, text);
     AN_TRY_RETURN(an_trainer_make_plan(t, of->options));

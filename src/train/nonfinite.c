@@ -125,7 +125,6 @@ static an_status look_at_outputs(void *user, int64_t index) {
 /* The micro-batches of a leaf, until one has it. */
 static an_status look_at_leaf(search *s, const an_leaf_samples *l) {
     an_trainer *t = s->trainer;
-    an_context *ctx = t->ctx;
     const int64_t end = l->at + l->count;
     for (int64_t at = l->at; at < end; at += t->samples.batches.micro) {
         s->leaf = l->leaf;
@@ -143,7 +142,6 @@ static an_status look_at_leaf(search *s, const an_leaf_samples *l) {
 
 static an_status look_at_nodes(search *s) {
     an_trainer *t = s->trainer;
-    an_context *ctx = t->ctx;
     for (an_leaf_samples l = {.index = -1};
          an_leaf_set_next(&t->samples.batches, &t->cut.leaves, &s->samples->part, &l);) {
         AN_TRY_RETURN(look_at_leaf(s, &l));
@@ -157,7 +155,6 @@ static an_status look_at_nodes(search *s) {
  * has nothing to run, runs only what the program exchanges. */
 static an_status look_at_rounds(search *s) {
     an_trainer *t = s->trainer;
-    an_context *ctx = t->ctx;
     an_leaf_samples l = {.index = -1};
     an_status status = AN_OK;
     bool found = s->weight || s->input;

@@ -31,7 +31,6 @@ static an_array array_of(const an_stored *e, void *data) {
 }
 
 an_status an_normalization_read(const an_params *params, const an_stored *state, double *numbers) {
-    an_context *ctx = params->ctx;
     an_array array = array_of(state, numbers);
     AN_TRY_RETURN(an_params_get(params, state->name, AN_PART_WEIGHT, &array));
     an_convert_to_f64(state->dtype, state->elements, numbers);

@@ -214,7 +214,6 @@ static an_status compute_next(const an_running *r, const an_trainer *t, int end,
 }
 
 static an_status write_next(const an_running *r, an_trainer *t) {
-    an_context *ctx = t->ctx;
     for (int i = 0; i < ENDS; i++)
         if (r->ends[i].features > 0)
             AN_TRY_RETURN(an_normalization_write(t->params, i, r->ends[i].features, r->ends[i].next));
@@ -223,7 +222,6 @@ static an_status write_next(const an_running *r, an_trainer *t) {
 
 /* Somebody may have set the states before the first step: then they stand for that step. */
 static an_status ask_if_given(an_running *r, const an_trainer *t) {
-    an_context *ctx = t->ctx;
     bool known[ENDS];
     if (r->is_asked) return AN_OK;
     for (int i = 0; i < ENDS; i++) AN_TRY_RETURN(an_normalization_is_known(t->params, i, &known[i]));
@@ -256,7 +254,6 @@ static an_status look(an_running *r, an_trainer *t) {
 }
 
 an_status an_running_look(an_trainer *t, an_status status, const an_batch *samples) {
-    an_context *ctx = t->ctx;
     an_running *r = t->samples.running;
     if (!r) return status;
     r->has_next = false;

@@ -59,7 +59,6 @@ static an_status check_parts(const settling *s) {
 
 static an_status make_plan(const settling *s, an_shard shard) {
     an_trainer *t = s->t;
-    an_context *ctx = t->ctx;
     if (t->plan) an_trainer_drop_plan(t);
     t->division.pieces.sharding = shard;
     t->division.group_ranks = shard == AN_SHARD_HYBRID ? s->group_ranks : t->ranks;
@@ -97,7 +96,6 @@ static int64_t linked_bytes(const settling *s) {
 
 /* Seconds of a micro-batch, the same on every rank. */
 static an_status estimate_pass(const an_trainer *t, double *seconds) {
-    an_context *ctx = t->ctx;
     an_plan_cost cost;
     an_plan_cost_init(&cost, sizeof cost);
     AN_TRY_RETURN(an_plan_cost_get(t->plan, AN_FORM_TRAIN_FIRST, &cost));
@@ -150,7 +148,6 @@ static void merge_assessments(an_assessment *a, const an_assessment *b) {
  * (train/trainer_plan.c). */
 static an_status assess_ranks(const settling *s, an_shard shard, double seconds) {
     an_trainer *t = s->t;
-    an_context *ctx = t->ctx;
     const int rank = t->rank;
     for (int i = 0; i < t->ranks; i++) {
         AN_TRY_RETURN(an_trainer_count_rank(t, i));
@@ -396,7 +393,6 @@ static void forget_others(settling *s) {
 /* Ranks send gradients once for several micro-batches if there is room to add them before. */
 static an_status try_accumulating(settling *s, an_shard taken, bool *settled) {
     an_trainer *t = s->t;
-    an_context *ctx = t->ctx;
     const an_assessment before = s->found->of[taken];
     const int64_t others = s->found->others[taken], group_others = s->found->group_others[taken];
     if (!an_shard_has_rounds(taken) || t->division.accumulates || s->options->accumulate == AN_ACCUMULATE_OFF ||

@@ -239,7 +239,6 @@ static an_status check(const an_trainer *t, int64_t n, const an_array *inputs, c
 }
 
 static an_status find_samples(an_trainer *t, int64_t n, const an_array *const arrays[ENDS], void **fields) {
-    an_context *ctx = t->ctx;
     if (n == 0) return AN_OK;
     AN_TRY_RETURN(make_room(t, n));
     for (int i = 0; i < ENDS; i++) AN_TRY_RETURN(find_values(t, i, n, arrays[i], &fields[end_of(t, i)->field]));
@@ -272,7 +271,6 @@ an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inp
     AN_GUARD;
     AN_NEED(trainer);
     an_trainer *t = trainer;
-    an_context *ctx = t->ctx;
     AN_TRY_RETURN(make_handed(t));
     return take(t, check(t, n, inputs, targets, metrics), n, (const an_array *const[ENDS]){inputs, targets}, metrics);
 }
@@ -295,7 +293,6 @@ static an_status describe(const an_trainer *t, int64_t n, an_dtype dtype, an_arr
 
 static an_status step_on_dense(an_trainer *t, int64_t n, an_dtype dtype, const void *inputs, const void *targets,
                                an_step_metrics *metrics) {
-    an_context *ctx = t->ctx;
     an_array arrays[ENDS] = {{.data = (void *)(uintptr_t)inputs}, {.data = (void *)(uintptr_t)targets}}; /* read only */
     AN_TRY_RETURN(make_handed(t));
     an_status status = check(t, n, &arrays[0], &arrays[1], metrics);

@@ -101,7 +101,6 @@ static void count_traffic(const an_trainer *t, const an_borders *borders, const 
 
 /* What a stepper takes: with several ranks, nearly all of it is for what they exchange. */
 static an_status count_stepper(an_trainer *t, const an_borders *borders, size_t *bytes) {
-    an_context *ctx = t->ctx;
     an_reduction_cost cost;
     size_t taken = 0, waiting = 0;
     const an_stepper_shape shape = {.borders = borders,
@@ -191,7 +190,6 @@ static an_leaf_range find_added(const an_trainer *t, const an_leaf_range *range)
 }
 
 an_status an_trainer_count_rank(an_trainer *t, int rank) {
-    an_context *ctx = t->ctx;
     int64_t checkpoint;
     t->rank = rank;
     const an_borders borders = survey_borders(t)->chosen;
@@ -280,7 +278,6 @@ static an_status make_plan(an_trainer *t, const an_trainer_options *o, int64_t m
 }
 
 an_status an_trainer_make_plan(an_trainer *t, const an_trainer_options *o) {
-    an_context *ctx = t->ctx;
     bool changed;
     AN_TRY_RETURN(make_plan(t, o, most_together(t)));
     AN_TRY_RETURN(an_default_leaves_settle(t, &changed));

@@ -103,7 +103,6 @@ static an_status check_skip(an_trainer *t, const an_batch *samples) {
 }
 
 static an_status count_targets(an_trainer *t, const an_batch *samples, an_step_counts *counts) {
-    an_context *ctx = t->ctx;
     *counts = (an_step_counts){.samples = samples->part.n};
     if (samples->part.n > 0)
         AN_TRY_RETURN(
@@ -201,7 +200,7 @@ an_status an_trainer_step_or_fail(an_trainer *t, an_status status, an_step_metri
         an_span_end(ctx, "step", t->next, begin);
         return AN_OK;
     }
-    an_error_frame(ctx, __func__, __FILE__, __LINE__);
+    an_error_frame(__func__, __FILE__, __LINE__);
     if (loads) an_loader_seek(t->samples.loader, t->next); /* the same samples again, if the caller tries again */
     return status;
 }
@@ -221,7 +220,7 @@ an_status an_trainer_take(an_trainer *t, an_status status, const an_batch *sampl
     t->stepper->facts.stop = t->request.stop;
     status = run_step(t, status, samples, &own);
     if (status != AN_OK) {
-        an_error_frame(ctx, __func__, __FILE__, __LINE__);
+        an_error_frame(__func__, __FILE__, __LINE__);
         an_step_cancel(t->stepper);
         return status;
     }

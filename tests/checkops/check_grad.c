@@ -139,7 +139,6 @@ static an_status set_parameter(grad_job *j, int input) {
 }
 
 static an_status set_values(grad_job *j) {
-    an_context *ctx = j->ctx;
     check_run *run = j->run;
     check_random r = check_random_of(run->options->seed, run->family->op, run->number, CHECK_STREAM_WEIGHTS);
     char name[NAME];
@@ -167,7 +166,6 @@ static an_status set_values(grad_job *j) {
 }
 
 static an_status get_gradients(grad_job *j) {
-    an_context *ctx = j->ctx;
     AN_TRY_RETURN(an_program_run(j->program, AN_FORM_TRAIN_FIRST));
     for (int i = 0; i < j->run->src_count; i++) {
         char name[NAME];
@@ -184,7 +182,6 @@ static an_status get_gradients(grad_job *j) {
 /* The derivative of the loss when input `input` moves along `direction`. */
 static an_status difference(grad_job *j, int input, const double *direction, double *derivative) {
     static const struct { double steps, factor; } formula[] = {{-2, 1}, {-1, -8}, {1, 8}, {2, -1}};
-    an_context *ctx = j->ctx;
     const check_array *array = &j->run->src[input].array;
     double sum = 0, loss;
     for (size_t f = 0; f < sizeof formula / sizeof formula[0]; f++) {
@@ -209,7 +206,6 @@ static bool compare(const grad_job *j, int input, const char *what, double got, 
 }
 
 static an_status check_input_gradient(grad_job *j, int input, check_random *r, bool *good) {
-    an_context *ctx = j->ctx;
     int64_t count = j->run->src[input].array.count;
     const double *gradient = j->gradients[input];
     double *direction = check_allocate((size_t)count, sizeof *direction), squares = 0, along = 0, want = 0;
@@ -231,12 +227,11 @@ static an_status check_input_gradient(grad_job *j, int input, check_random *r, b
     if (*good && status == AN_OK) status = difference(j, input, direction, &want);
     if (*good && status == AN_OK) *good = compare(j, input, " along a random direction", along, want, sqrt(squares));
     free(direction);
-    if (status != AN_OK) an_error_frame(ctx, __func__, __FILE__, __LINE__);
+    if (status != AN_OK) an_error_frame(__func__, __FILE__, __LINE__);
     return status;
 }
 
 static an_status check_case_gradients(grad_job *j, bool *good) {
-    an_context *ctx = j->ctx;
     check_random r = check_random_of(j->run->options->seed, j->run->family->op, j->run->number, CHECK_STREAM_MOVES);
     AN_TRY_RETURN(build(j));
     AN_TRY_RETURN(set_values(j));

@@ -3,8 +3,8 @@
 
 #include "anneal/data.h"
 #include "anneal/models.h"
-#include "base/kind.h"
-#include "base/option.h"
+#include "base/options/kind.h"
+#include "base/options/option.h"
 #include "config/config.h"
 #include "support.h"
 

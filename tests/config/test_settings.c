@@ -21,7 +21,7 @@ typedef struct {
 
 static char *read_header(void) {
     char *text = calloc(1, 1 << 16);
-    FILE *file = fopen(ANNEAL_SOURCE_DIR "/src/base/settings.h", "r");
+    FILE *file = fopen(ANNEAL_SOURCE_DIR "/src/base/options/settings.h", "r");
     assert_non_null(file);
     assert_non_null(text);
     assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);

@@ -43,12 +43,12 @@ static void test_dump_after_changes(void **state) {
     an_value gone = an_relu(g, x);
     an_value w = an_param(g, "w", AN_DTYPE_F32, AN_INITIALIZER_CONSTANT, 1, AN_DIMS(2, 2));
     an_value y = an_matmul(g, x, w, false, false);
-    g->origin = an_graph_result(g, gone)->node;
+    g->added.origin = an_graph_result(g, gone)->node;
     an_value copy = an_relu(g, y);
-    g->origin = an_graph_result(g, y)->node;
-    g->phase = AN_PHASE_BACKWARD;
+    g->added.origin = an_graph_result(g, y)->node;
+    g->added.phase = AN_PHASE_BACKWARD;
     an_grad(g, copy, 1, 0, false);
-    g->origin = NULL;
+    g->added.origin = NULL;
     an_graph_remove(g, an_graph_result(g, gone)->node);
     an_graph_remove(g, an_graph_result(g, unused)->node);
     an_graph_move_last(g, an_graph_result(g, x)->node); /* before all that reads it, again */

@@ -5,7 +5,7 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "support/support.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 enum { MOST = 1 << 16, MESSAGES = 8 };
 

@@ -11,7 +11,6 @@ static int compare(const void *a, const void *b) {
 }
 
 static an_status keep(an_arena *arena, char *const *found, size_t count, const char ***paths) {
-    an_context *ctx = arena->ctx;
     AN_TRY_RETURN(an_arena_alloc(arena, (void **)paths, count, sizeof **paths));
     for (size_t i = 0; i < count; i++) AN_TRY_RETURN(an_arena_string(arena, &(*paths)[i], found[i], strlen(found[i])));
     qsort(*paths, count, sizeof **paths, compare); /* glob sorts by the host's locale */

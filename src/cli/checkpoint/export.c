@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/word.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"

@@ -8,7 +8,7 @@
 #include "anneal/chat.h"
 #include "anneal/pretrained.h"
 #include "anneal/text.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/checkpoint/source.h"
 #include "cli/train/open.h"
 

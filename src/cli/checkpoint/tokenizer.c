@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/checkpoint/source.h"
 
 static bool is_there(const char *folder) {

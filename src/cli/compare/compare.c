@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/text/json_write.h"
 #include "cli/checkpoint/config_lines.h"
 #include "cli/compare/run.h"

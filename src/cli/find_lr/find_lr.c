@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/text/json_write.h"
 #include "cli/find_lr/test.h"
 #include "cli/train/open.h"

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/generate/generate.h"
 
 static int find_name(cli_chat *c, const char *name) {

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/generate/generate.h"
 
 /* That of the data, or of the model that training began with. NULL: the config names none. */

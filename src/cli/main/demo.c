@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/train/open.h"
 
 enum { PATH = 4096, SAMPLE = 500 };

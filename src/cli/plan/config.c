@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/plan/report.h"
 
 bool cli_is_config(const char *argument) {

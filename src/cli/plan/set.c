@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/plan/report.h"
 
 typedef struct setting {

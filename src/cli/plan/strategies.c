@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/plan/report.h"
 
 int cli_strategies(const cli_report *report, cli_strategy strategies[CLI_MOST_STRATEGIES]) {

@@ -2,7 +2,7 @@
  * highest. */
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/checkpoint/config_lines.h"
 #include "cli/plot/plot.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/checkpoint/source.h"
 #include "cli/predict/report.h"
 #include "cli/train/open.h"

@@ -7,7 +7,7 @@
 #include "anneal/pretrained.h"
 #include "base/files/foreign.h"
 #include "base/integer.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/predict/predict.h"
 
 enum { MOST_COLUMNS = 4096, PATH = 160 };

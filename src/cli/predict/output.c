@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/predict/predict.h"
 
 static double number_at(const cli_predictions *p, const void *outputs, int64_t i) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/word.h"
 
 enum { INPUT, OUTPUT, KEEP, WEIGHTS, CHECKPOINT, SET };

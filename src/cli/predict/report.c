@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/text/utf8.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* What a supervisor reads of the config that its training process will read again. */
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/supervise/supervise.h"
 #include "cli/train/open.h"
 

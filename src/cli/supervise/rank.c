@@ -1,6 +1,6 @@
 /* A rank's side of its supervisor: it dies with its launcher, is watched, and tells how it ends. */
 #include "cli/supervise/rank.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 
 #include <signal.h>
 #include <stdio.h>

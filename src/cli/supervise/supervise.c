@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/system/clock.h"
 #include "cli/supervise/folder.h"
 #include "cli/supervise/ranks.h"

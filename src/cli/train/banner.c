@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/train/open.h"
 
 enum { NAME = 11, MOST = 1024, MOST_COLUMNS = 120 };

@@ -1,6 +1,6 @@
 /* Opens a trainer from the name of a config, and reports what is wrong with either. */
 #include "cli/train/open.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 
 #include <stdarg.h>
 #include <stdio.h>

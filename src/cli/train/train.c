@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/files/regular.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "cli/plan/report.h"
 #include "cli/supervise/board.h"
 #include "cli/supervise/rank.h"

@@ -8,7 +8,7 @@
 
 #include "anneal/generate.h"
 #include "base/integer.h"
-#include "base/settings.h"
+#include "base/options/settings.h"
 #include "base/text/json_write.h"
 
 static const char *const key = AN_SETTING(eval.generate);

@@ -105,7 +105,6 @@ static void close_table(void *user) {
 }
 
 static an_status read_files(table *t) {
-    an_context *ctx = t->ctx;
     an_csv_scan scan;
     AN_TRY_RETURN(an_csv_find_files(t));
     AN_TRY_RETURN(an_csv_load(t, 0, &scan));

@@ -144,10 +144,10 @@ static an_status refuse_class(const place *p, const char *name, size_t length) {
 /* A category that training never saw is none of those that it saw: all of its numbers are 0. */
 static void count_unknown(const place *p, const char *name) {
     table *t = p->t;
-    if (t->unknown++ == 0)
-        snprintf(t->unknown_first, sizeof t->unknown_first, "'%s' in line %" PRId64 ", column %" PRId64 "%s%.100s",
-                 an_quote_describe(name).text, p->cell->line, p->cell->column, t->file_count > 1 ? " of " : "",
-                 t->file_count > 1 ? p->scan->path : "");
+    if (t->left_out.cells++ == 0)
+        snprintf(t->left_out.first_cell, sizeof t->left_out.first_cell,
+                 "'%s' in line %" PRId64 ", column %" PRId64 "%s%.100s", an_quote_describe(name).text, p->cell->line,
+                 p->cell->column, t->file_count > 1 ? " of " : "", t->file_count > 1 ? p->scan->path : "");
     put_here(p, -1);
 }
 

@@ -173,7 +173,6 @@ static int64_t count_known(const table *t, const an_encoding *e, const char **ab
 /* The order of columns in a file need not be that of the training data. Where no name is the same, columns are taken as
  * they come, as from a file without a header. */
 static an_status use_known(table *t, const an_encoding *e, bool *used) {
-    an_context *ctx = t->ctx;
     const char *absent;
     int64_t column;
     const int64_t known = t->header ? count_known(t, e, &absent) : 0;
@@ -221,7 +220,6 @@ static bool is_left_out(const table *t, column_list list, int64_t column) {
 
 /* The columns that fit a pattern and have no use yet. */
 static an_status use_pattern(table *t, int kind, column_list list, const char *pattern) {
-    an_context *ctx = t->ctx;
     bool fits = false;
     for (int64_t c = 0; t->header && c < t->columns; c++) {
         if (!an_wildcard_matches(pattern, t->names[c])) continue;
@@ -233,7 +231,6 @@ static an_status use_pattern(table *t, int kind, column_list list, const char *p
 }
 
 static an_status use_listed(table *t, int kind, column_list list) {
-    an_context *ctx = t->ctx;
     int64_t column;
     bool only_left_out = list.count > 0;
     for (int i = 0; i < list.count; i++) {
@@ -252,7 +249,6 @@ static an_status use_listed(table *t, int kind, column_list list) {
 
 /* Where none is named, they are called as those of the encoding, or else it is the last column. */
 static an_status use_targets(table *t) {
-    an_context *ctx = t->ctx;
     const an_encoding *e = t->source->encoding;
     int64_t found = 0;
     for (int64_t i = 0; e && i < e->counts[AN_ENCODED_TARGETS]; i++) {
@@ -273,7 +269,6 @@ static an_status use_targets(table *t) {
 }
 
 static an_status use_all(table *t) {
-    an_context *ctx = t->ctx;
     const an_csv_source *source = t->source;
     const column_list targets = {source->target_count, source->targets}, inputs = {source->input_count, source->inputs};
     const bool open = inputs.count == 0 || has_patterns(t, inputs); /* the file decides which columns they are */

@@ -145,7 +145,6 @@ static void decide_all(an_csv_facts *f) {
 
 /* Names that JSON and a config cannot have are none. */
 static an_status take_names(an_csv_facts *f, an_csv_scan scan) {
-    an_context *ctx = f->ctx;
     char *name;
     for (int64_t i = 0; i < f->info.columns; i++) {
         an_csv_cell cell;

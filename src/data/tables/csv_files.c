@@ -28,7 +28,6 @@ an_status an_csv_load(an_csv_table *t, size_t file, an_csv_scan *scan) {
 
 /* The files of one path, behind those that are there. */
 static an_status add_files(an_csv_table *t, const char *path, size_t *capacity) {
-    an_context *ctx = t->ctx;
     const char **paths = NULL;
     size_t count = 0;
     AN_TRY_RETURN(an_files_match(&t->arena, path, &paths, &count));
@@ -44,7 +43,6 @@ static an_status add_files(an_csv_table *t, const char *path, size_t *capacity) 
 }
 
 an_status an_csv_find_files(an_csv_table *t) {
-    an_context *ctx = t->ctx;
     const an_csv_source *s = t->source;
     size_t capacity = 0;
     AN_TRY_RETURN(an_arena_string(&t->arena, &t->path, s->path, strlen(s->path)));

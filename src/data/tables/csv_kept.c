@@ -51,7 +51,6 @@ static an_status read_file(reading *r, size_t file) {
 
 static an_status find_columns(reading *r) {
     an_cells *cells = r->cells;
-    an_context *ctx = cells->ctx;
     for (int i = 0; i < cells->columns; i++) {
         AN_TRY_RETURN(an_csv_find_column(&r->table, cells->names[i], &r->columns[i]));
         if (!r->table.header) continue;

@@ -141,7 +141,6 @@ static an_status note_unread(table *t) {
 }
 
 an_status an_csv_decide(table *t) {
-    an_context *ctx = t->ctx;
     bool commas = false;
     for (int kind = 0; kind < t->kinds; kind++)
         for (int64_t i = 0; i < t->fields[kind].columns; i++)
@@ -156,7 +155,6 @@ an_status an_csv_decide(table *t) {
 /* ---- dates ---- */
 
 an_status an_csv_count_dates(table *t) {
-    an_context *ctx = t->ctx;
     const an_csv_field *inputs = &t->fields[AN_ENCODED_INPUTS];
     const an_column *columns = t->encoding->columns[AN_ENCODED_INPUTS];
     t->dates = 0;

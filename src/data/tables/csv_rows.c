@@ -38,7 +38,7 @@ static an_status read_row(table *t, an_csv_scan *scan, an_note note) {
     int64_t column = 0;
     const int64_t line = scan->line;
     if (t->source->missing == AN_CSV_MISSING_DROP && is_left_out(t, scan)) {
-        t->dropped++;
+        t->left_out.rows++;
         return AN_OK;
     }
     while (!cell.last) {
@@ -133,7 +133,7 @@ static an_status pass(table *t) {
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
     an_csv_scan scan = {0};
-    t->rows = t->dropped = t->unknown = t->classes = 0;
+    t->rows = t->left_out.rows = t->left_out.cells = t->classes = 0;
     for (size_t file = 0; file < t->file_count && !t->found_text; file++) {
         AN_TRY_RETURN(an_csv_load(t, file, &scan));
         AN_TRY_RETURN(an_csv_check_columns(t, &scan));
@@ -145,7 +145,7 @@ static an_status pass(table *t) {
         }
     }
     if (t->found_text || t->rows > 0) return AN_OK;
-    if (t->dropped > 0)
+    if (t->left_out.rows > 0)
         return AN_ERROR(ctx, AN_ERR_PARSE,
                         "%s: line %" PRId64 ": every row has a missing cell, so data.missing: drop leaves none",
                         t->path, scan.line);
@@ -156,7 +156,6 @@ static an_status pass(table *t) {
 
 static an_status look(table *t) {
     an_status status;
-    an_context *ctx = t->ctx;
     t->found_text = false;
     AN_TRY(an_csv_look_begin(t));
     AN_TRY(pass(t));
@@ -248,7 +247,6 @@ static an_status find_fill(const table *t, int64_t rank, double *fill) {
 }
 
 static an_status fill_missing(table *t) {
-    an_context *ctx = t->ctx;
     const an_csv_field *field = &t->fields[AN_ENCODED_INPUTS];
     if (!t->own || (t->source->missing != AN_CSV_MISSING_MEAN && t->source->missing != AN_CSV_MISSING_CONSTANT))
         return AN_OK;
@@ -268,17 +266,17 @@ static an_status fill_missing(table *t) {
 static an_status write_notice(table *t) {
     char text[768] = "";
     size_t used = 0;
-    if (t->dropped > 0)
+    if (t->left_out.rows > 0)
         used = (size_t)snprintf(text, sizeof text,
                                 "%s: %" PRId64 " of %" PRId64 " rows have a missing cell and are left out", t->path,
-                                t->dropped, t->dropped + t->rows);
-    if (t->unknown > 0 && used < sizeof text)
-        used += (size_t)snprintf(text + used, sizeof text - used,
-                                 "%s%s: %" PRId64
-                                 " cell%s a category that the training data does not have, and count%s as no category; "
-                                 "the first is %s",
-                                 used ? "; " : "", t->path, t->unknown, t->unknown == 1 ? " has" : "s have",
-                                 t->unknown == 1 ? "s" : "", t->unknown_first);
+                                t->left_out.rows, t->left_out.rows + t->rows);
+    if (t->left_out.cells > 0 && used < sizeof text)
+        used += (size_t)snprintf(
+            text + used, sizeof text - used,
+            "%s%s: %" PRId64 " cell%s a category that the training data does not have, and count%s as no category; "
+            "the first is %s",
+            used ? "; " : "", t->path, t->left_out.cells, t->left_out.cells == 1 ? " has" : "s have",
+            t->left_out.cells == 1 ? "s" : "", t->left_out.first_cell);
     if (t->unread && used < sizeof text)
         snprintf(text + used, sizeof text - used, "%s%s: %s", used ? "; " : "", t->path, t->unread);
     return *text ? an_arena_string(&t->arena, &t->notice, text, strlen(text)) : AN_OK;

@@ -49,6 +49,13 @@ typedef struct an_csv_file {
     int64_t first; /* row */
 } an_csv_file;
 
+/* What did not become numbers. */
+typedef struct an_csv_left_out {
+    int64_t rows;
+    int64_t cells;        /* with a category that the encoding does not have */
+    char first_cell[160]; /* the first of these, and its place */
+} an_csv_left_out;
+
 typedef struct an_csv_table {
     an_context *ctx;
     const an_csv_source *source; /* while it is read */
@@ -82,10 +89,8 @@ typedef struct an_csv_table {
     an_name_set *sets[AN_ENCODED_KINDS];  /* of columns whose names are being collected; NULL: none are */
     an_csv_look *looks[AN_ENCODED_KINDS]; /* while cells are only looked at; NULL: they are stored */
     bool found_text;                      /* where only numbers were expected, and there is no encoding yet */
-    int64_t dropped;                      /* rows */
-    int64_t unknown;                      /* cells with a category that the encoding does not have */
-    char unknown_first[160];              /* the first of them and its place */
-    const char *unread;                   /* what to say of numbers and dates that were read as text; NULL: nothing */
+    an_csv_left_out left_out;
+    const char *unread; /* what to say of numbers and dates that were read as text; NULL: nothing */
     const char *notice;
     an_arena arena;
 } an_csv_table;

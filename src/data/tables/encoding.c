@@ -56,7 +56,6 @@ an_status an_name_set_add(an_name_set *set, an_arena *arena, const char *text, s
 }
 
 an_status an_name_set_finish(const an_name_set *set, an_arena *arena, an_name_list *names, int32_t *numbers) {
-    an_context *ctx = arena->ctx;
     AN_TRY_RETURN(an_arena_alloc(arena, (void **)&names->texts, set->count, sizeof *names->texts));
     names->count = (int64_t)set->count;
     for (size_t i = 0; i < set->count; i++) {

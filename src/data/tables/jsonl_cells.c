@@ -22,7 +22,6 @@ static bool read_value(an_json *json, an_json_string *value) {
 }
 
 static an_status read_record(an_cells *cells, an_lines *lines, int64_t record, int64_t sample) {
-    an_context *ctx = cells->ctx;
     an_json json;
     an_json_string key, value = {"", 0};
     AN_TRY_RETURN(an_lines_read(lines, record, &json));

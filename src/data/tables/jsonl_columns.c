@@ -93,7 +93,6 @@ static bool ignore_value(void *user, an_json *json, int column, int64_t index, d
 
 /* Weights that may be absent are those that the first record has. */
 static an_status add_weights(an_jsonl_table *t, const an_jsonl_source *source, an_jsonl_workspace *w) {
-    an_context *ctx = t->ctx;
     char text[AN_MESSAGE_BYTES];
     const an_note note = {text, sizeof text};
     if (!source->weights) return AN_OK;

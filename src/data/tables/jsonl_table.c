@@ -55,7 +55,6 @@ static an_status add_begin(an_jsonl_table *t, int64_t begin) {
 
 /* A line of white space is none: it is passed with the record before it. */
 static an_status index_bytes(an_jsonl_table *t, const char *bytes, size_t count, int64_t offset, bool *in_line) {
-    an_context *ctx = t->ctx;
     for (size_t i = 0; i < count; i++) {
         const char c = bytes[i];
         if (c == '\n')

@@ -16,7 +16,6 @@ typedef struct {
 } members;
 
 static an_status read_member(an_chat_reading *r, an_json *json, members *m, int i) {
-    an_context *ctx = r->ctx;
     const int begin = an_json_peek(json);
     m->at[i] = json->at;
     if (m->texts[i].bytes || m->counts[i] > 0) {
@@ -34,7 +33,6 @@ static an_status read_member(an_chat_reading *r, an_json *json, members *m, int 
 }
 
 static an_status read_members(an_chat_reading *r, an_json *json, members *m) {
-    an_context *ctx = r->ctx;
     an_json_string key;
     *m = (members){.text_count = 0};
     r->message_count = 0;
@@ -92,7 +90,6 @@ static void cut_pair(int64_t room, int64_t *chosen, int64_t *rejected) {
 }
 
 an_status an_chat_read_pair(an_chat_reading *r) {
-    an_context *ctx = r->ctx;
     an_pieces *p = r->pieces;
     an_tokenized *t = &p->tokenized;
     an_json json;

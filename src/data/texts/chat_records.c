@@ -15,7 +15,6 @@ typedef an_chat_reading reading;
 /* ---- JSON ---- */
 
 static an_status read_members(reading *r, an_json *json, members *m) {
-    an_context *ctx = r->ctx;
     an_json_string key;
     *m = (members){.has_messages = false};
     r->message_count = 0;
@@ -54,7 +53,6 @@ static an_status add_text(reading *r, const members *m) {
 
 /* Cuts what was added to a sample's length, and keeps it if there is something to learn. */
 static an_status keep_record(reading *r, size_t begin) {
-    an_context *ctx = r->ctx;
     an_pieces *p = r->pieces;
     an_tokenized *t = &p->tokenized;
     const int64_t maximum = r->source->context + 1; /* the last token is only a target */
@@ -77,7 +75,6 @@ static an_status keep_record(reading *r, size_t begin) {
 }
 
 static an_status read_record(reading *r) {
-    an_context *ctx = r->ctx;
     an_json json;
     members m;
     const size_t begin = r->pieces->tokenized.count;

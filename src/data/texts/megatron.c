@@ -161,7 +161,6 @@ static an_status read_index(an_sequences *s, index_file *index, bool keep) {
 }
 
 static an_status path_with(an_arena *arena, const char *prefix, const char *end, const char **path) {
-    an_context *ctx = arena->ctx;
     const size_t bytes = strlen(prefix) + strlen(end) + 1;
     char *text = NULL;
     AN_TRY_RETURN(an_arena_alloc(arena, (void **)&text, bytes, 1));

@@ -248,7 +248,6 @@ fail:
 
 /* Those of another dataset, which outlives this one. */
 static an_status take_names(sentences *s) {
-    an_context *ctx = s->ctx;
     s->names.count = s->classes = s->like->class_count;
     AN_TRY_RETURN(an_arena_alloc(&s->arena, (void **)&s->names.texts, (size_t)s->names.count, sizeof *s->names.texts));
     for (int64_t i = 0; i < s->names.count; i++) s->names.texts[i] = s->like->class_names[i];
@@ -257,7 +256,6 @@ static an_status take_names(sentences *s) {
 
 static an_status read_records(sentences *s, const an_sentence_source *source, an_lines *lines) {
     an_status status;
-    an_context *ctx = s->ctx;
     an_encoder *encoder = NULL;
     AN_TRY(an_encoder_create(&encoder, source->tokenizer));
     for (int64_t i = lines->first; i < lines->last; i++) AN_TRY(read_record(s, lines, encoder, i));

@@ -98,7 +98,6 @@ static bool touches(size_t begin, size_t end, const an_chat_span *spans, int64_t
  * then, and nothing is added. */
 static an_status add_whole(an_tokenized *t, const char *text, size_t length, const an_chat_span *spans,
                            int64_t span_count, bool *kept) {
-    an_context *ctx = t->ctx;
     const int32_t *tokens;
     int64_t count;
     size_t at = 0, bytes;
@@ -114,7 +113,6 @@ static an_status add_whole(an_tokenized *t, const char *text, size_t length, con
 }
 
 static an_status add_piece(an_tokenized *t, const char *text, size_t length, bool learned) {
-    an_context *ctx = t->ctx;
     const int32_t *tokens;
     int64_t count;
     if (length == 0) return AN_OK;
@@ -126,7 +124,6 @@ static an_status add_piece(an_tokenized *t, const char *text, size_t length, boo
 /* A text that the tokenizer changes, such as by NFC, is cut where spans begin and end. */
 static an_status add_pieces(an_tokenized *t, const char *text, size_t length, const an_chat_span *spans,
                             int64_t span_count) {
-    an_context *ctx = t->ctx;
     size_t at = 0;
     for (int64_t i = 0; i < span_count; i++) {
         AN_TRY_RETURN(add_piece(t, text + at, spans[i].begin - at, false));
@@ -138,7 +135,6 @@ static an_status add_pieces(an_tokenized *t, const char *text, size_t length, co
 
 an_status an_tokenized_add(an_tokenized *t, const char *text, size_t length, const an_chat_span *spans,
                            int64_t span_count, bool around) {
-    an_context *ctx = t->ctx;
     bool kept = true;
     for (int i = 0; i < t->before_count && around; i++) AN_TRY_RETURN(push(t, t->before[i], false));
     if (length > 0) AN_TRY_RETURN(add_whole(t, text, length, spans, span_count, &kept));

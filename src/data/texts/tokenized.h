@@ -4,7 +4,7 @@
 
 #include "anneal/text.h"
 #include "base/memory.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 enum { AN_MOST_AROUND = 8 };
 

@@ -63,7 +63,6 @@ static an_status write_heads(exporting *e) {
 }
 
 static an_status write_weights(const exporting *e, an_export_file *model, an_export_file *data) {
-    an_context *ctx = e->ctx;
     for (size_t i = 0; i < e->list.count; i++) {
         const size_t begin = i > 0 ? e->ends[i - 1] : 0, length = e->ends[i] - begin;
         if (length == 0) continue;
@@ -74,7 +73,6 @@ static an_status write_weights(const exporting *e, an_export_file *model, an_exp
 }
 
 static an_status write_files(exporting *e, an_export_file *model, an_export_file *data) {
-    an_context *ctx = e->ctx;
     an_text *fields = &e->parts.model;
     const uint64_t weights = e->heads.length + (data ? 0 : (uint64_t)e->bytes);
     an_onnx_graph_head(fields, e->parts.graph.length + weights);

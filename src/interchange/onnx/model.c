@@ -139,7 +139,6 @@ static an_status write_nodes(an_onnx *o) {
 }
 
 static an_status write_graph(an_onnx *o, an_text *graph, an_onnx_weights weights) {
-    an_context *ctx = o->graph->ctx;
     AN_TRY_RETURN(write_nodes(o));
     an_text_bytes(graph, o->nodes.length ? o->nodes.bytes : "", o->nodes.length);
     an_proto_string(graph, GRAPH_NAME, o->graph->name && *o->graph->name ? o->graph->name : "model");

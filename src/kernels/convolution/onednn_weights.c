@@ -193,7 +193,6 @@ static bool has_same_layout(const job *j, int kind, int other) {
 
 /* Finds the primitives of all leaves, and says whether these can be run together. */
 static an_status find_all_sets(job *j, bool *can) {
-    an_context *ctx = j->call->ctx;
     const an_leaf_cut *leaves = an_call_leaves(j->call);
     leaf l = cut_leaf(j, 0, j->samples);
     *can = true;
@@ -354,7 +353,6 @@ bool an_convolution_diff_weights_onednn_applies(const an_call *call) {
 
 /* Primitives are made for leaves that are even. Only runs know the others. */
 static an_status find_even_sets(job *j) {
-    an_context *ctx = j->call->ctx;
     const an_leaf_cut *leaves = an_call_leaves(j->call);
     const int64_t count = leaves ? an_smaller(leaves->count, j->samples) : 1;
     const leaf smaller = cut_leaf(j, 0, j->samples / count), larger = cut_leaf(j, 0, an_divide_up(j->samples, count));

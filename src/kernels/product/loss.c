@@ -250,7 +250,6 @@ static void spread_factors(const job *j, const an_loss_chunk *c) {
 
 static an_status run_chunk(void *user, const an_loss_chunk *chunk) {
     const job *j = user;
-    an_context *ctx = j->call->ctx;
     int count;
     make_part *const *parts = parts_of(j, &count);
     spread_factors(j, chunk);
@@ -263,7 +262,6 @@ static an_status run_chunk(void *user, const an_loss_chunk *chunk) {
 }
 
 static an_status run_rows(job *j, int64_t *all_right) {
-    an_context *ctx = j->call->ctx;
     for (int64_t row = 0; row < j->rows; row += j->chunk) {
         const an_loss_chunk chunk = {.row = row,
                                      .rows = an_smaller(j->chunk, j->rows - row),

@@ -78,7 +78,6 @@ static void release_waiting(state *s, int pending, const void *sums) {
 /* Some leaves in one chunk, added to the outermost of what waits. */
 static an_status run_chunk(state *s, node n, int pending, void **sums) {
     const an_loss_walk *w = s->walk;
-    an_context *ctx = w->ctx;
     const int64_t begin = end_of(w->leaves, n.first);
     const int64_t count = an_smaller((int64_t)1 << n.level, w->leaves->count - n.first);
     for (int64_t i = 0; i < count; i++) w->ends[i] = w->leaves->ends[n.first + i] - begin;
@@ -98,7 +97,6 @@ static an_status run_chunk(state *s, node n, int pending, void **sums) {
 /* A leaf that is longer than a chunk. */
 static an_status run_leaf(state *s, node n, int pending, void **sums) {
     const an_loss_walk *w = s->walk;
-    an_context *ctx = w->ctx;
     const int64_t begin = end_of(w->leaves, n.first) * w->each, rows = node_rows(w, n);
     *sums = take_buffer(s);
     for (int64_t row = 0; row < rows; row += w->cut.rows) {
@@ -116,7 +114,6 @@ static an_status run_leaf(state *s, node n, int pending, void **sums) {
 }
 
 static an_status run_node(state *s, node n, int pending, void **sums) {
-    an_context *ctx = s->walk->ctx;
     if (node_rows(s->walk, n) <= s->walk->cut.rows) return run_chunk(s, n, pending, sums);
     if (n.level == 0) return run_leaf(s, n, pending, sums);
     const node halves[] = {half_of(n, 0), half_of(n, 1)};

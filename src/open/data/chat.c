@@ -68,7 +68,6 @@ static an_status open_chat(const an_data_opening *o, bool pairs, const an_tokeni
 
 an_status an_data_open_chat(const an_data_opening *o, bool pairs) {
     an_status status;
-    an_context *ctx = o->ctx;
     const char *place = NULL;
     an_tokenizer *tokenizer = NULL;
     AN_TRY(an_data_tokenizer(o, &tokenizer, &place));

@@ -51,7 +51,6 @@ static const an_option options[] = {
 
 /* What cells that are no numbers become. What evaluates is numbered as what was trained on. */
 static an_status get_cells(const an_data_opening *o, an_csv_source *s) {
-    an_context *ctx = o->ctx;
     AN_TRY_RETURN(an_config_fill(o->config, "data.missing", an_csv_source, s));
     /* A model that embeds categories takes them as onehot does. */
     if (!an_config_is(o->config, AN_KEY(o->path, "categories"), "off")) s->categories = AN_CSV_CATEGORIES_ONE_HOT;

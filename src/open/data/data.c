@@ -33,7 +33,6 @@ void an_data_remember(const an_data_opening *o) {
 }
 
 an_status an_data_ignores_borders(const an_data_opening *o, bool documents, bool *ignores) {
-    an_context *ctx = o->ctx;
     bool border_targets;
     AN_TRY_RETURN(an_config_bool(o->config, AN_KEY(o->path, "border_targets"), &border_targets));
     *ignores = documents && !border_targets;

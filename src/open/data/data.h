@@ -3,7 +3,7 @@
 #define AN_OPEN_DATA_DATA_H
 
 #include "anneal/text.h"
-#include "base/kind.h"
+#include "base/options/kind.h"
 #include "open/open.h"
 
 /* A source that is being opened. */

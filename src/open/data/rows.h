@@ -2,7 +2,7 @@
 #ifndef AN_OPEN_DATA_ROWS_H
 #define AN_OPEN_DATA_ROWS_H
 
-#include "base/option_rows.h"
+#include "base/options/option_rows.h"
 
 #define PATH_OPTION(members)                                                                                           \
     OPTION_AT(                                                                                                         \

@@ -37,7 +37,6 @@ static an_status open_sentences(const an_data_opening *o, const an_tokenizer *to
 
 static an_status open_source(const an_data_opening *o) {
     an_status status;
-    an_context *ctx = o->ctx;
     const char *place = NULL;
     an_tokenizer *tokenizer = NULL;
     AN_TRY(an_data_tokenizer(o, &tokenizer, &place));

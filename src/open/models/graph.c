@@ -11,7 +11,6 @@ static const an_option options[] = {
 };
 
 static an_status check_graph(const an_model_opening *o, const char *file) {
-    an_context *ctx = o->ctx;
     an_graph_info info;
     an_graph_info_init(&info, sizeof info);
     AN_TRY_RETURN(an_graph_info_get(*o->graph, &info));

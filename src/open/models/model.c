@@ -9,7 +9,6 @@
 #include "open/models/models.h"
 
 static an_status find_fields(an_model_opening *o) {
-    an_context *ctx = o->ctx;
     an_field_init(&o->inputs, sizeof o->inputs);
     an_field_init(&o->targets, sizeof o->targets);
     if (!o->dataset) return AN_OK;

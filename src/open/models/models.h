@@ -2,7 +2,7 @@
 #ifndef AN_OPEN_MODELS_MODELS_H
 #define AN_OPEN_MODELS_MODELS_H
 
-#include "base/kind.h"
+#include "base/options/kind.h"
 #include "open/open.h"
 
 typedef struct an_model_kind {

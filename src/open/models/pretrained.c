@@ -93,7 +93,6 @@ static an_status check_sizes(const an_model_opening *o, const an_pretrained *p) 
 /* Classes, pooling and dropout: what the config leaves open, the folder says. Data may have more
  * classes than its classifier. */
 static an_status choose_head(an_model_opening *o, const an_pretrained *p, an_pretrained_options *options) {
-    an_context *ctx = o->ctx;
     an_pretrained_info info;
     an_pretrained_info_init(&info, sizeof info);
     AN_TRY_RETURN(an_pretrained_info_get(p, &info));

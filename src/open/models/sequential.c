@@ -31,7 +31,6 @@ typedef struct {
 } reading;
 
 static an_status get_layer(const reading *r, char place[PLACE]) {
-    an_context *ctx = r->o->ctx;
     const an_config *config = r->o->config;
     snprintf(place, PLACE, "%s", an_config_place(config, r->path));
     an_layer_init(r->layer, sizeof *r->layer);

@@ -6,8 +6,8 @@
 
 #include "anneal/experimental.h"
 #include "anneal/optimizer.h"
-#include "base/kind.h"
 #include "base/level.h"
+#include "base/options/kind.h"
 #include "kernels/update/update.h"
 
 typedef struct an_optimizer_kind {

@@ -1,9 +1,9 @@
-/* Options that several optimizers have (base/option_rows.h). */
+/* Options that several optimizers have (base/options/option_rows.h). */
 #ifndef AN_STEP_OPTIMIZERS_ROWS_H
 #define AN_STEP_OPTIMIZERS_ROWS_H
 
 #include "anneal/optimizer.h"
-#include "base/option_rows.h"
+#include "base/options/option_rows.h"
 
 #define BETAS_OPTION                                                                                 \
     OPTION_AT(10, "optimizer.betas", REALS, "[0.9, 0.999]", "", BELOW(0, 1), FIXED(UPDATE), DERIVED, \

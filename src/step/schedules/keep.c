@@ -5,7 +5,6 @@
 #include "base/status.h"
 
 an_status an_schedule_keep(an_arena *arena, const void **kept, const void *given, size_t count, size_t element) {
-    an_context *ctx = arena->ctx;
     void *copy = NULL;
     if (count == 0) return AN_OK;
     AN_TRY_RETURN(an_arena_alloc(arena, &copy, count, element));

@@ -5,8 +5,8 @@
 #define AN_STEP_SCHEDULES_KIND_H
 
 #include "anneal/optimizer.h"
-#include "base/kind.h"
 #include "base/memory.h"
+#include "base/options/kind.h"
 
 typedef struct an_schedule_kind {
     an_kind kind;

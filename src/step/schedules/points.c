@@ -33,7 +33,6 @@ fail:
 }
 
 static an_status keep(an_arena *arena, an_schedule_options *kept, const an_schedule_options *given) {
-    an_context *ctx = arena->ctx;
     const size_t count = (size_t)given->point_count;
     AN_TRY_RETURN(an_schedule_keep(arena, (const void **)&kept->point_steps, given->point_steps, count,
                                    sizeof *given->point_steps));

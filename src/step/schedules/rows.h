@@ -1,9 +1,9 @@
-/* Options that several schedules have (base/option_rows.h). */
+/* Options that several schedules have (base/options/option_rows.h). */
 #ifndef AN_STEP_SCHEDULES_ROWS_H
 #define AN_STEP_SCHEDULES_ROWS_H
 
 #include "anneal/optimizer.h"
-#include "base/option_rows.h"
+#include "base/options/option_rows.h"
 
 #define MIN_RATIO_OPTION                                                           \
     OPTION_AT(10, "schedule.min_ratio", REAL, "0", "", BETWEEN(0, 1), FIXED(RATE), \

@@ -183,7 +183,6 @@ static void find_areas(an_trainer *t, double *area) {
 }
 
 static an_status gather_scores(an_trainer *t) {
-    an_context *ctx = t->ctx;
     an_details *d = &t->evaluator.details;
     if (d->labels == 0) return an_scores_gather(&d->scores, t);
     for (int64_t i = 0; i < d->labels; i++) AN_TRY_RETURN(an_scores_gather(&d->label_scores[i], t));
@@ -274,7 +273,6 @@ static void average(const an_details *d, an_evaluation *e) {
 }
 
 an_status an_details_end(an_trainer *t, an_evaluation *evaluation) {
-    an_context *ctx = t->ctx;
     an_details *d = &t->evaluator.details;
     double area = 0;
     if (t->ranks > 1) {
@@ -325,7 +323,6 @@ an_status an_trainer_class_metrics(const an_trainer *trainer, int64_t index, an_
 
 an_status an_trainer_confusion(const an_trainer *trainer, int64_t target, int64_t predicted, int64_t *count) {
     AN_NEED(trainer, count);
-    an_context *ctx = trainer->ctx;
     const an_details *d = &trainer->evaluator.details;
     AN_TRY_RETURN(check(trainer, d->classes > 0, "counts of classes"));
     AN_TRY_RETURN(check_index(trainer, "class", target, d->classes));

@@ -135,7 +135,6 @@ static void add_values(an_trainer *t, sums *s, const an_feed_input *input, const
 }
 
 static an_status compare(an_trainer *t, const an_feed *feed, void *const *fields, int64_t count, sums *s) {
-    an_context *ctx = t->ctx;
     const an_feed_input *input = &feed->inputs[feed->targets];
     const void *targets = fields[input->field];
     an_array array = {0};
@@ -155,7 +154,6 @@ static an_status compare(an_trainer *t, const an_feed *feed, void *const *fields
 }
 
 static an_status add_right(an_trainer *t, sums *s) {
-    an_context *ctx = t->ctx;
     int64_t right = 0;
     an_array array = {.data = &right, .dtype = AN_DTYPE_I64};
     AN_TRY_RETURN(an_program_get_output(t->program, AN_OUTPUT_RIGHT, &array));
@@ -165,7 +163,6 @@ static an_status add_right(an_trainer *t, sums *s) {
 
 static an_status add_rewards(an_trainer *t, sums *s) {
     enum { REJECTED, CHOSEN, ANSWERS };
-    an_context *ctx = t->ctx;
     double rewards[ANSWERS];
     an_array array = {.data = rewards};
     AN_TRY_RETURN(an_program_get_output(t->program, AN_OUTPUT_REWARDS, &array));
@@ -304,7 +301,6 @@ static an_status add_ranks(an_trainer *t, sums *s) {
 
 /* A metric of the program's is measured on every rank, so that it may ask other ranks; the value is rank 0's. */
 static an_status measure_own(an_trainer *t) {
-    an_context *ctx = t->ctx;
     an_own_metrics received;
     const an_status status = an_own_metrics_measure(t);
     if (t->ranks == 1 || t->evaluator.own_metric_count == 0) return status;

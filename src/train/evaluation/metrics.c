@@ -164,7 +164,6 @@ an_status an_trainer_set_metrics(an_trainer *trainer, int count, const char *con
     AN_NEED(trainer);
     if (count > 0) AN_NEED(trainer, names);
     an_trainer *t = trainer;
-    an_context *ctx = t->ctx;
     unsigned chosen = 0;
     const char *known;
     for (int i = 0; i < count; i++) {

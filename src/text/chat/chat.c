@@ -1,14 +1,14 @@
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 #include <string.h>
 
 #include "base/guard.h"
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 #include "text/structs.h"
 
 static const an_chat_record *const templates[] = {
 #define AN_CHAT(name) &an_chat_template_##name,
-#include "text/chat_templates.def"
+#include "text/chat/templates.def"
 #undef AN_CHAT
 };
 enum { TEMPLATES = sizeof templates / sizeof *templates };

@@ -1,6 +1,6 @@
 /* Conversations as text: what the datasets need beyond anneal/chat.h. */
-#ifndef AN_TEXT_CHAT_H
-#define AN_TEXT_CHAT_H
+#ifndef AN_TEXT_CHAT_CHAT_H
+#define AN_TEXT_CHAT_CHAT_H
 
 #include "anneal/chat.h"
 #include "base/text/text.h"

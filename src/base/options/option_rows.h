@@ -6,13 +6,13 @@
  * `place` says where listings have the option: those of all kinds of a sort are sorted by it, and those of 0 come last.
  * Kinds that have one option in common write it with one place and one help, each with its own members: it is listed
  * once. OPTIONS_AT(place, sort, table) has the options of other kinds there, for a table inside. */
-#ifndef AN_BASE_OPTION_ROWS_H
-#define AN_BASE_OPTION_ROWS_H
+#ifndef AN_BASE_OPTIONS_OPTION_ROWS_H
+#define AN_BASE_OPTIONS_OPTION_ROWS_H
 
 #include <math.h>
 
-#include "base/option.h"
-#include "base/settings.h"
+#include "base/options/option.h"
+#include "base/options/settings.h"
 
 #define NONE NULL
 #define REQUIRED AN_OPTION_REQUIRED

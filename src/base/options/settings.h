@@ -5,8 +5,8 @@
  * Only keys that code names are listed. A test walks the struct (tests/config/test_settings.c): every member is a key,
  * and has a row that fills it unless it is an an_key_only.
  */
-#ifndef AN_BASE_SETTINGS_H
-#define AN_BASE_SETTINGS_H
+#ifndef AN_BASE_OPTIONS_SETTINGS_H
+#define AN_BASE_OPTIONS_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "base/text/json.h"
-#include "text/chat.h"
-#include "text/chat_template.h"
+#include "text/chat/chat.h"
+#include "text/chat/template.h"
 
 enum { MOST_FILE = 1 << 24 }; /* bytes */
 

@@ -1,5 +1,5 @@
 /* Zephyr: the headers of messages are plain text to its tokenizer, so it needs no tokens. */
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 
 static void write_message(an_chat_writing *w, an_chat_role r, const char *content) {
     an_chat_add(w, "<|");
@@ -13,7 +13,6 @@ static void write_message(an_chat_writing *w, an_chat_role r, const char *conten
 }
 
 static an_status write_messages(an_chat_writing *w) {
-    an_context *ctx = w->text->ctx;
     const char *system = w->format->system ? w->format->system : "";
     for (int64_t i = 0; i < w->count; i++) {
         an_chat_role r = AN_CHAT_ROLE_SYSTEM;

@@ -1,5 +1,5 @@
 /* Qwen 3: ChatML in which an answer to the last question shows what was thought before it, if only nothing. */
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 
 static const char *last_of(const char *text, const char *part) {
     const char *last = NULL;
@@ -58,7 +58,6 @@ static void qwen3_answer(an_chat_writing *w, int64_t message, int64_t last_quest
 }
 
 static an_status write_messages(an_chat_writing *w) {
-    an_context *ctx = w->text->ctx;
     const char *system = w->format->system ? w->format->system : "";
     int64_t last_question = w->count - 1;
     while (last_question >= 0 && !is_question(&w->messages[last_question])) last_question--;

@@ -1,4 +1,4 @@
-#include "base/kind.h"
+#include "base/options/kind.h"
 
 #include <string.h>
 

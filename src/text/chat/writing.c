@@ -1,5 +1,5 @@
 /* What chat templates are written with. */
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 
 const char *const an_chat_role_names[AN_CHAT_ROLES] = {
     [AN_CHAT_ROLE_SYSTEM] = "system", [AN_CHAT_ROLE_USER] = "user", [AN_CHAT_ROLE_ASSISTANT] = "assistant"};

@@ -1,6 +1,6 @@
 /* Tokens of a conversation, in which only the template makes special tokens. */
 #include "base/guard.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 #include "text/encoder.h"
 #include "text/structs.h"
 

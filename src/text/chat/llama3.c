@@ -1,5 +1,5 @@
 /* Llama 3, and 3.1, whose system message begins with two dates. */
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 
 static void llama3_header(an_chat_writing *w, an_chat_role r) {
     an_chat_add_token(w, "<|start_header_id|>");
@@ -17,7 +17,6 @@ static void llama3_message(an_chat_writing *w, an_chat_role r, const char *conte
 }
 
 static an_status write_llama3(an_chat_writing *w) {
-    an_context *ctx = w->text->ctx;
     const char *system = w->format->system ? w->format->system : "";
     an_chat_add_token(w, w->format->bos);
     for (int64_t i = 0; i < w->count; i++) {
@@ -31,7 +30,6 @@ static an_status write_llama3(an_chat_writing *w) {
 }
 
 static an_status write_llama31(an_chat_writing *w) {
-    an_context *ctx = w->text->ctx;
     const char *system = w->format->system ? w->format->system : "";
     int64_t first = 0;
     an_chat_role r = AN_CHAT_ROLE_USER;

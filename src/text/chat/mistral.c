@@ -1,9 +1,8 @@
 /* Mistral Nemo and later models without spaces between [INST], [/INST] and what is said. */
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 
 /* The system message is part of the last message, and only of a user's. */
 static an_status write_messages(an_chat_writing *w) {
-    an_context *ctx = w->text->ctx;
     const char *system = w->format->system && *w->format->system ? w->format->system : NULL;
     int64_t first = 0;
     an_chat_role r = AN_CHAT_ROLE_USER;

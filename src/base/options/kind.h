@@ -3,8 +3,8 @@
  * one of its own, with functions. A context has a list of each sort (open/kinds.c,
  * step/kinds.c), so that the config, which is below those layers, knows names and options. docs/howto/add-a-kind.md
  * shows how to write one. */
-#ifndef AN_BASE_KIND_H
-#define AN_BASE_KIND_H
+#ifndef AN_BASE_OPTIONS_KIND_H
+#define AN_BASE_OPTIONS_KIND_H
 
 struct an_context;
 struct an_option;

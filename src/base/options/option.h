@@ -1,12 +1,12 @@
 /* An option of a config. docs and messages come from it, and the values of a config go where it says. The options that
- * every config may have stand in config/options.def, and those of a kind with its record (base/kind.h). */
-#ifndef AN_BASE_OPTION_H
-#define AN_BASE_OPTION_H
+ * every config may have stand in config/options.def, and those of a kind with its record (base/options/kind.h). */
+#ifndef AN_BASE_OPTIONS_OPTION_H
+#define AN_BASE_OPTIONS_OPTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/kind.h"
+#include "base/options/kind.h"
 
 typedef enum an_option_kind {
     AN_OPTION_STRING,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/guard.h"
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 #include "text/structs.h"
 
 static bool has_all(const char *text, const char *const *marks) {

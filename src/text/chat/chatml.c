@@ -1,5 +1,5 @@
 /* ChatML, and Qwen 2.5, which has a system message of its own. */
-#include "text/chat_record.h"
+#include "text/chat/record.h"
 
 void an_chatml_header(an_chat_writing *w, an_chat_role r) {
     an_chat_add_token(w, "<|im_start|>");
@@ -17,7 +17,6 @@ void an_chatml_message(an_chat_writing *w, an_chat_role r, const char *content) 
 }
 
 static an_status write_messages(an_chat_writing *w, const char *usual_system) {
-    an_context *ctx = w->text->ctx;
     const char *system = w->format->system ? w->format->system : usual_system;
     for (int64_t i = 0; i < w->count; i++) {
         an_chat_role r = AN_CHAT_ROLE_SYSTEM;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "text/chat.h"
+#include "text/chat/chat.h"
 
 typedef enum { AN_CHAT_ROLE_SYSTEM, AN_CHAT_ROLE_USER, AN_CHAT_ROLE_ASSISTANT, AN_CHAT_ROLES } an_chat_role;
 extern const char *const an_chat_role_names[AN_CHAT_ROLES];
@@ -42,7 +42,7 @@ typedef struct an_chat_record {
 const an_chat_record *an_chat_record_at(int template);
 
 #define AN_CHAT(name) extern const an_chat_record an_chat_template_##name;
-#include "text/chat_templates.def"
+#include "text/chat/templates.def"
 #undef AN_CHAT
 
 /* ---- for records ---- */
