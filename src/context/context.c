@@ -4,7 +4,7 @@
 #include "base/guard.h"
 #include "base/status.h"
 #include "exec/context.h"
-#include "open/kinds.h"
+#include "kinds/kinds.h"
 #include "step/kinds.h"
 
 an_status an_context_create(an_context **context, const an_context_options *options) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kinds/keys.h"
 #include "open/open.h"
 
 /* What an evaluation must keep for a metric, with or without the prefix of its report. */
@@ -39,5 +40,5 @@ an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *traine
         names[i] = texts[i];
     }
     const an_status status = an_trainer_set_metrics(trainer, count < MOST_METRICS ? count : MOST_METRICS, names);
-    return an_open_blame_key(config, ctx, status == AN_OK ? AN_OK : AN_ERR_ARGUMENT, key);
+    return an_key_blame_named(config, ctx, status == AN_OK ? AN_OK : AN_ERR_ARGUMENT, key);
 }

@@ -1,8 +1,7 @@
 /* Checks that model, data and loss of a config agree, and creates streams, whose samples have the shapes that the
  * model reads. */
-#include <string.h>
-
 #include "anneal/stream.h"
+#include "kinds/models/models.h"
 #include "open/open.h"
 
 /* ---- streams ---- */
@@ -10,8 +9,8 @@
 an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph *g) {
     an_context *ctx = an_graph_context(g);
     int64_t context = 0;
-    if (an_open_has(config, AN_SETTING(model.context))) AN_TRY_RETURN(an_open_model_context(config, ctx, &context));
-    return an_open_blame(config, ctx, an_dataset_create_stream(dataset, g, context), AN_SETTING(model));
+    if (an_key_is_there(config, AN_SETTING(model.context))) AN_TRY_RETURN(an_model_context(config, ctx, &context));
+    return an_key_blame(config, ctx, an_dataset_create_stream(dataset, g, context), AN_SETTING(model));
 }
 
 /* ---- the loss ---- */
@@ -39,7 +38,7 @@ an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *prec
     an_graph_info info;
     an_graph_info_init(&info, sizeof info);
     an_context *ctx = an_graph_context(g);
-    if (!an_open_has(config, AN_SETTING(model.graph))) return AN_OK;
+    if (!an_key_is_there(config, AN_SETTING(model.graph))) return AN_OK;
     AN_TRY_RETURN(an_graph_info_get(g, &info));
     const bool wide = info.dtype == AN_DTYPE_F64;
     if (wide && asked == AN_DTYPE_NONE) *precision = AN_DTYPE_NONE;
@@ -56,13 +55,13 @@ an_status an_open_precision(an_config *config, const an_graph *g, an_dtype *prec
 /* Whether both have types of numbers, which differ. */
 static bool has_other_type(const an_config *config, const char *source) {
     static const char *const training = AN_SETTING(data.train.dtype);
-    return an_open_has(config, AN_KEY(source, "dtype")) && an_open_has(config, training) &&
+    return an_key_is_there(config, AN_KEY(source, "dtype")) && an_key_is_there(config, training) &&
            an_config_is(config, AN_KEY(source, "dtype"), "f64") != an_config_is(config, training, "f64");
 }
 
 an_status an_open_fit(an_config *config, an_graph *g, const an_dataset *dataset, const char *source) {
     an_context *ctx = an_graph_context(g);
-    const bool is_text = an_open_has(config, AN_SETTING(model.graph)),
+    const bool is_text = an_key_is_there(config, AN_SETTING(model.graph)),
                wide = an_config_is(config, AN_KEY(source, "dtype"), "f64");
     const an_status status = an_graph_check_data(g, dataset);
     if (status == AN_OK) return AN_OK;

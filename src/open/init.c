@@ -1,6 +1,7 @@
 /* model.init: loads initial weights. */
 #include <stdio.h>
 
+#include "kinds/keys.h"
 #include "open/open.h"
 
 an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) {
@@ -12,10 +13,10 @@ an_status an_open_init(an_trainer *trainer, an_config *config, an_context *ctx) 
     an_load_rename *renames = NULL;
     an_load_options o;
     an_load_options_init(&o, sizeof o);
-    if (!an_open_has(config, from)) return AN_OK;
+    if (!an_key_is_there(config, from)) return AN_OK;
     const int count = an_config_size(config, rename);
     AN_TRY(an_config_path(config, from, &o.path));
-    if (!an_open_has(config, AN_SETTING(model.graph)) && !an_open_has(config, AN_SETTING(model.from)))
+    if (!an_key_is_there(config, AN_SETTING(model.graph)) && !an_key_is_there(config, AN_SETTING(model.from)))
         o.model_type = config->settings->model.type;
     snprintf(place, sizeof place, "%s: %s", an_config_place(config, from), own ? from : AN_SETTING(model.init));
     o.place = place;

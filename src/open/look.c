@@ -1,10 +1,8 @@
 /* Checks before the first step: numbers out of range, classes that training never sees, and batch norm over too few
  * samples. */
-#include <string.h>
-
-#include "base/integer.h"
 #include "config/config.h"
-#include "open/data/data.h"
+#include "kinds/data/data.h"
+#include "open/open.h"
 
 /* Reads a source that is in memory once. O(samples). */
 static an_status look_through(an_config *config, an_dataset *dataset, const char *source, an_class_info *classes) {

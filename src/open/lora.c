@@ -2,17 +2,14 @@
 #include <stdio.h>
 
 #include "anneal/adapter.h"
+#include "kinds/models/models.h"
 #include "open/open.h"
-
-bool an_open_adapts(an_config *config) {
-    return an_open_has(config, AN_SETTING(lora.targets)) || config->settings->lora.from;
-}
 
 an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_dtype precision, bool f32_storage) {
     an_lora_options o;
     an_lora_options_init(&o, sizeof o);
-    if (!an_open_adapts(config)) return AN_OK;
-    const bool is_described = an_open_has(config, AN_SETTING(lora.targets));
+    if (!an_model_adapts(config)) return AN_OK;
+    const bool is_described = an_key_is_there(config, AN_SETTING(lora.targets));
     AN_TRY_RETURN(an_config_fill(config, AN_SETTING(lora), an_lora_options, &o));
     if (!is_described) {
         o.from = config->settings->lora.from;
@@ -24,8 +21,8 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
      * step. */
     if (config->settings->lora.base == AN_LORA_BASE_AUTO && !f32_storage) o.base = precision;
     if (config->settings->lora.base == AN_LORA_BASE_Q8_0) o.base = AN_DTYPE_Q8_0;
-    return an_open_blame(config, ctx, an_graph_add_lora(graph, &o),
-                         is_described ? AN_SETTING(lora) : AN_SETTING(lora.from));
+    return an_key_blame(config, ctx, an_graph_add_lora(graph, &o),
+                        is_described ? AN_SETTING(lora) : AN_SETTING(lora.from));
 }
 
 an_status an_open_adapter(an_trainer *trainer, an_config *config) {

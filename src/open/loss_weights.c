@@ -2,6 +2,8 @@
  * samples, which are a column. */
 #include <string.h>
 
+#include "kinds/fields.h"
+#include "kinds/keys.h"
 #include "open/open.h"
 
 static const char *const path = AN_SETTING(data.class_weights);
@@ -25,10 +27,6 @@ fail:
     return status;
 }
 
-static an_status refuse(an_config *config, an_context *ctx, const char *reason) {
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: %s", an_config_place(config, path), path, reason);
-}
-
 static bool are_named(an_config *config) {
     const an_config_node *node = an_config_find(config, path);
     return node && node->type == AN_CONFIG_TABLE;
@@ -43,7 +41,8 @@ static an_status read_named(an_config *config, an_context *ctx, const an_dataset
                             int64_t count) {
     const char *name, *text;
     if (!an_dataset_class_name(training, 0))
-        return refuse(config, ctx, "the classes of data.train have no names; list weights in the order of the classes");
+        return an_key_refuse(config, ctx, path,
+                             "the classes of data.train have no names; list weights in the order of the classes");
     for (int64_t i = 0; i < count; i++) weights[i] = 0;
     for (int entry = 0; entry < an_config_size(config, path); entry++) {
         int64_t i = 0;
@@ -69,10 +68,12 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
     if (an_config_is(config, path, "off")) return AN_OK;
     const bool balanced = an_config_is(config, path, "balanced");
     if (config->settings->train.loss.reduction == AN_REDUCTION_SAMPLE_MEAN)
-        return refuse(config, ctx, "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
-    if (!training) return refuse(config, ctx, "the samples of a stream are not known before it runs");
+        return an_key_refuse(config, ctx, path,
+                             "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
+    if (!training) return an_key_refuse(config, ctx, path, "the samples of a stream are not known before it runs");
     AN_TRY_RETURN(an_dataset_class_info(training, &info));
-    if (info.classes == 0) return refuse(config, ctx, "the targets of data.train are not classes; remove it");
+    if (info.classes == 0)
+        return an_key_refuse(config, ctx, path, "the targets of data.train are not classes; remove it");
     const int64_t listed = balanced || are_named(config) ? info.classes : an_config_size(config, path);
     if (listed < info.classes)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s has %lld weights, but data.train has %lld classes",
@@ -88,31 +89,14 @@ an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *
 
 static const char *const column_path = AN_SETTING(data.weights), field_name[] = "weights"; /* as the sources have it */
 
-an_status an_open_weights_column(an_config *config, const char **column) {
-    *column = config->settings->data.weights;
-    return AN_OK;
-}
-
-static bool has_field(const an_dataset *dataset, const char *name) {
-    an_field field;
-    an_field_init(&field, sizeof field);
-    for (int i = 0; i < an_dataset_field_count(dataset); i++)
-        if (an_dataset_field(dataset, i, &field) == AN_OK && !strcmp(field.name, name)) return true;
-    return false;
-}
-
-static an_status refuse_column(an_config *config, an_context *ctx, const char *reason) {
-    return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: %s: %s", an_config_place(config, column_path), column_path, reason);
-}
-
 an_status an_open_sample_weights(an_config *config, an_context *ctx, an_dataset *training, const char **field) {
     *field = config->settings->data.weights ? field_name : NULL;
     if (!*field) return AN_OK;
-    if (!training || !has_field(training, field_name))
-        return refuse_column(config, ctx,
+    if (!training || an_field_find(training, field_name) < 0)
+        return an_key_refuse(config, ctx, column_path,
                              "only tables (csv), JSON lines and .npz files have weights of samples; remove it");
     if (config->settings->train.loss.reduction == AN_REDUCTION_SAMPLE_MEAN)
-        return refuse_column(config, ctx,
+        return an_key_refuse(config, ctx, column_path,
                              "train.loss.reduction is sample_mean, which weighs samples too; remove one of them");
     return AN_OK;
 }

@@ -1,23 +1,21 @@
 /* data.normalize: fits the model's scaling to the training data, and says where one is missing. */
 #include <stdio.h>
 
-#include "open/data/data.h"
+#include "kinds/data/data.h"
+#include "kinds/models/models.h"
+#include "open/open.h"
 
 static const char *const inputs = AN_SETTING(data.normalize.inputs), *const targets =
                                                                          AN_SETTING(data.normalize.targets);
 
-bool an_open_normalizes(an_config *config, const char *path) {
-    return an_open_has(config, path) && !an_config_is(config, path, "off");
-}
-
 an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams, bool resumes) {
     an_normalize_options n;
     an_normalize_options_init(&n, sizeof n);
-    if (!(an_open_normalizes(config, inputs) || an_open_normalizes(config, targets))) return AN_OK;
+    if (!(an_model_normalizes(config, inputs) || an_model_normalizes(config, targets))) return AN_OK;
     n.running = an_config_is(config, AN_SETTING(data.normalize.fit), "running");
     if (!n.running && (streams || resumes)) return AN_OK;
     AN_TRY_RETURN(an_config_fill(config, AN_SETTING(data.normalize), an_normalize_options, &n));
-    return an_open_blame_key(config, ctx, an_trainer_normalize(trainer, &n), AN_SETTING(data.normalize));
+    return an_key_blame_named(config, ctx, an_trainer_normalize(trainer, &n), AN_SETTING(data.normalize));
 }
 
 /* ---- without it ---- */
@@ -73,7 +71,7 @@ an_status an_open_look_at_scales(an_config *config, an_dataset *training) {
     enum { FEW = 1000 };
     an_features *features = NULL;
     const an_data_kind *kind = an_data_kind_at(config, AN_SETTING(data.train));
-    if (!kind || !(kind->kind.flags & AN_KIND_TABLE) || an_open_normalizes(config, inputs)) return AN_OK;
+    if (!kind || !(kind->kind.flags & AN_KIND_TABLE) || an_model_normalizes(config, inputs)) return AN_OK;
     AN_TRY_RETURN(an_features_create(&features, training, 0, FEW, 0));
     const an_status status = compare(config, features);
     an_features_destroy(&features);

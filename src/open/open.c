@@ -6,12 +6,13 @@
 
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
+#include "anneal/ranks.h"
 #include "anneal/run.h"
 #include "base/context.h"
 #include "base/guard.h"
-#include "base/integer.h"
-#include "base/isa.h"
 #include "config/structs.h"
+#include "kinds/data/data.h"
+#include "kinds/models/models.h"
 #include "launch/launcher.h"
 #include "open/share.h"
 
@@ -79,7 +80,7 @@ static an_status get_batch(opening *o) {
     const int64_t usual = b->global; /* what the struct has if the config does not say it */
     AN_TRY_RETURN(an_config_fill(o->config, "", an_batch_options, b));
     static const char *const key = AN_SETTING(batch.accumulate);
-    if (!an_open_has(o->config, key)) return AN_OK;
+    if (!an_key_is_there(o->config, key)) return AN_OK;
     if (an_config_origin_of(o->config, AN_SETTING(batch.global)) == AN_ORIGIN_DEFAULT) b->global = usual;
     const int entries = an_config_size(o->config, key);
     if (entries == 0) return an_config_count(o->config, key, &b->accumulate);
@@ -175,7 +176,7 @@ static an_status check_width(const opening *o, an_dtype parameters) {
     if (!training || an_dataset_field(training, 0, &field) != AN_OK || field.dtype == parameters ||
         (field.dtype != AN_DTYPE_F32 && field.dtype != AN_DTYPE_F64))
         return AN_OK;
-    const bool has_types = an_open_has(o->config, AN_SETTING(data.train.dtype));
+    const bool has_types = an_key_is_there(o->config, AN_SETTING(data.train.dtype));
     return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: train.precision is %s, but data.train is read in %s; %s",
                     an_config_place(o->config, AN_SETTING(train.precision)),
                     an_dtype_name(o->config->settings->train.precision), an_dtype_name(field.dtype),
@@ -200,15 +201,15 @@ static an_status get_trainer(opening *o) {
 static an_status open_data_and_model(opening *o) {
     an_context *ctx = o->ctx;
     an_dtype dtype;
-    if (!o->streams) AN_TRY_RETURN(an_open_data(&o->training, &o->vocabulary, o->config, ctx, AN_SETTING(data.train)));
-    AN_TRY_RETURN(an_open_data(&o->evaluation, &o->vocabulary, o->config, ctx, AN_SETTING(data.eval)));
+    if (!o->streams) AN_TRY_RETURN(an_data_open(&o->training, &o->vocabulary, o->config, ctx, AN_SETTING(data.train)));
+    AN_TRY_RETURN(an_data_open(&o->evaluation, &o->vocabulary, o->config, ctx, AN_SETTING(data.eval)));
     AN_TRY_RETURN(an_open_split(&o->training, &o->evaluation, o->config, ctx));
     if (!o->training && !o->streams)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: data.train is missing, so there is nothing to train on",
                         an_config_place(o->config, AN_SETTING(data)));
     resolve_precision(o, &dtype);
     AN_TRY_RETURN(check_width(o, dtype));
-    AN_TRY_RETURN(an_open_model(&o->graph, o->config, ctx, o->training, dtype, o->checkpoint));
+    AN_TRY_RETURN(an_model_open(&o->graph, o->config, ctx, o->training, dtype, o->checkpoint));
     AN_TRY_RETURN(an_open_precision(o->config, o->graph, &o->options.precision));
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
     AN_TRY_RETURN(an_open_rank_precision(o->config, ctx, dtype, &o->options));
@@ -259,7 +260,7 @@ static an_status check_groups(const opening *o) {
     an_groups_destroy(&groups);
     if (status == AN_OK && !trains)
         status = AN_ERROR(ctx, AN_ERR_ARGUMENT, "the groups freeze every parameter, so nothing is left to train");
-    return an_open_blame(o->config, o->ctx, status, AN_SETTING(optimizer.groups));
+    return an_key_blame(o->config, o->ctx, status, AN_SETTING(optimizer.groups));
 }
 
 /* Everything that the options of the trainer say. */
@@ -273,7 +274,7 @@ static an_status get_options(opening *o) {
     AN_TRY_RETURN(get_batch(o));
     const int64_t samples = o->streams ? 0 : an_dataset_count(o->training);
     const an_status status = an_batches_create(&o->batches, ctx, samples, &o->batch);
-    AN_TRY_RETURN(an_open_blame(o->config, o->ctx, status, AN_SETTING(batch)));
+    AN_TRY_RETURN(an_key_blame(o->config, o->ctx, status, AN_SETTING(batch)));
     AN_TRY_RETURN(get_tokens(o));
     AN_TRY_RETURN(get_run_length(o));
     AN_TRY_RETURN(get_optimizer(o));
@@ -302,8 +303,8 @@ static an_status get_options(opening *o) {
     o->options.hosts = o->opened->hosts;
     o->options.owns = true;
     o->options.saves = o->opened->purpose != AN_OPEN_PLAIN;
-    const bool has_files = an_open_has(o->config, AN_SETTING(model.from)) || o->config->settings->model.init.from;
-    o->options.loads_weights = has_files || (o->resume && !an_open_adapts(o->config));
+    const bool has_files = an_key_is_there(o->config, AN_SETTING(model.from)) || o->config->settings->model.init.from;
+    o->options.loads_weights = has_files || (o->resume && !an_model_adapts(o->config));
     return AN_OK;
 }
 
@@ -312,7 +313,7 @@ static an_status finish(opening *o, an_trainer *t) {
     if (o->opened->purpose != AN_OPEN_PLAN) {
         AN_TRY_RETURN(an_open_normalize(t, o->config, ctx, o->streams, o->resume != NULL));
         /* These weights come with their own scaling. A checkpoint of an adapter does not hold them. */
-        if (!o->resume || an_open_adapts(o->config)) AN_TRY_RETURN(an_open_init(t, o->config, ctx));
+        if (!o->resume || an_model_adapts(o->config)) AN_TRY_RETURN(an_open_init(t, o->config, ctx));
         if (!o->resume) AN_TRY_RETURN(an_open_adapter(t, o->config));
         AN_TRY_RETURN(an_open_look(o->config, o->training, o->evaluation));
         AN_TRY_RETURN(an_open_look_at_batches(o->config, t));
@@ -338,7 +339,7 @@ static an_status open_once(an_trainer **trainer, an_context *ctx, an_config *con
     an_group_options_init(&o->groups, sizeof o->groups);
     an_optimizer_options_init(&o->optimizer, sizeof o->optimizer);
     an_schedule_options_init(&o->schedule, sizeof o->schedule);
-    o->streams = an_open_streams(config);
+    o->streams = an_data_streams(config);
     an_arena_init(&o->arena, ctx);
     status = checkpoint ? an_resume_create(&o->resume, ctx, config, checkpoint, options) : AN_OK;
     if (status == AN_OK) status = get_options(o);

@@ -8,34 +8,12 @@
 #include "base/memory.h"
 #include "config/config.h"
 
-enum { AN_PATH_TEXT = 256 };
-
 /* Threads and instructions that the config asks for must be those of the context. A plain trainer is for a
  * context of any instructions. */
 an_status an_open_check_context(an_config *config, an_context *ctx, an_open_purpose purpose);
 
-/* The dataset under `path` ("data.train"); *dataset is NULL if the config has none. *vocabulary is the first text by
- * characters, table or source with names of classes: later ones must have its numbers of characters and names. It
- * is set where it is NULL. */
-an_status an_open_data(an_dataset **dataset, const an_dataset **vocabulary, an_config *config, an_context *ctx,
-                       const char *path);
-/* Whether data.train is a stream, which has no end. */
-bool an_open_streams(const an_config *config);
-/* Tokens of a sample: those of the source, or of the model's context. */
-an_status an_open_context(an_config *config, an_context *ctx, const char *path, int64_t *context);
-
 /* Divides the training data as data.split says; nothing if it says nothing. */
 an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_config *config, an_context *ctx);
-/* The column that data.split.by names; NULL: none. */
-const char *an_open_group(an_config *config);
-
-/* The graph of the config's model; sizes that the config leaves open are those of the data, which a stream (NULL) does
- * not say. `dtype` is of its parameters. `checkpoint`: that the run resumes from; NULL: none. */
-an_status an_open_model(an_graph **graph, an_config *config, an_context *ctx, an_dataset *dataset, an_dtype dtype,
-                        const char *checkpoint);
-
-/* Whether data.normalize.inputs or data.normalize.targets asks for a scaling. */
-bool an_open_normalizes(an_config *config, const char *path);
 /* Fits what the model normalises to the training data, unless a checkpoint has it already. A stream has it from its
  * program, or from its steps. */
 an_status an_open_normalize(an_trainer *trainer, an_config *config, an_context *ctx, bool streams, bool resumes);
@@ -54,39 +32,8 @@ an_status an_open_metrics(an_config *config, an_context *ctx, an_trainer *traine
 /* The weights of data.class_weights, or none: NULL and 0. Release them as `weights` of `count` numbers. */
 an_status an_open_class_weights(an_config *config, an_context *ctx, an_dataset *training, double **weights,
                                 int64_t *count);
-/* The column of data.weights; NULL: none. */
-an_status an_open_weights_column(an_config *config, const char **column);
 /* The field of the training data with the weights of samples; NULL: none. */
 an_status an_open_sample_weights(an_config *config, an_context *ctx, an_dataset *training, const char **field);
-
-/* A model that is being made. */
-typedef struct an_model_opening {
-    an_graph **graph;
-    an_config *config;
-    an_context *ctx;
-    an_dataset *dataset; /* NULL: samples are what the model says */
-    an_dtype dtype;
-    an_field inputs, targets; /* the first of each */
-    int64_t classes;          /* 0: targets are numbers, or nobody knows how many classes there are */
-    const char *checkpoint;   /* that the run resumes from; NULL: none */
-} an_model_opening;
-
-/* Whether samples say which document a token is of: then attention must not cross their borders. */
-bool an_open_keeps_documents_apart(const an_model_opening *opening);
-/* model.context; a published model that takes fewer tokens than the default has its own. */
-an_status an_open_model_context(an_config *config, an_context *ctx, int64_t *context);
-
-/* The columns of categories that the model embeds; none unless the config asks for that. */
-enum { AN_OPEN_MOST_EMBEDDED = 256 };
-bool an_open_embeds(an_config *config);
-an_status an_open_embedded(an_model_opening *opening, an_embedded_column columns[AN_OPEN_MOST_EMBEDDED], int *count);
-
-int64_t an_open_elements(const an_field *field);
-/* Whether the loss is over classes: the config says so, or the targets are integers. */
-bool an_open_wants_classes(const an_model_opening *opening);
-an_status an_open_loss_kind(const an_model_opening *o, an_loss_kind *loss);
-/* Finds how many classes the data has, O(samples). */
-an_status an_open_classes(an_model_opening *opening);
 
 /* A stream has the fields that the graph reads. */
 an_status an_open_stream(an_dataset **dataset, an_config *config, const an_graph *graph);
@@ -96,9 +43,7 @@ an_status an_open_loss(an_config *config, an_graph *graph);
 an_status an_open_precision(an_config *config, const an_graph *graph, an_dtype *precision);
 /* ranks.precision, for parameters of this type. */
 an_status an_open_rank_precision(an_config *config, an_context *ctx, an_dtype parameters, an_trainer_options *options);
-/* Whether the config has an adapter; adds it to the model, for a plan of this precision; loads the one to start
- * from. */
-bool an_open_adapts(an_config *config);
+/* Adds the config's adapter to the model, for a plan of this precision; loads the one to start from. */
 an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_dtype precision, bool f32_storage);
 an_status an_open_adapter(an_trainer *trainer, an_config *config);
 /* Gives the model the loss of preferences where the data has them. */
@@ -113,13 +58,6 @@ an_status an_open_augment(an_config *config, an_context *ctx, an_dataset *traini
                           bool *changes);
 /* Whether the graph can read a source ("data.train"). */
 an_status an_open_fit(an_config *config, an_graph *graph, const an_dataset *dataset, const char *source);
-
-/* "[1, 28, 28]", the sizes of one sample, for messages. */
-typedef struct an_sizes_text {
-    char text[128];
-} an_sizes_text;
-an_sizes_text an_sizes_describe(const an_field *field);
-#define AN_FIELD_SIZES(field) (an_sizes_describe(field).text)
 
 /* ---- lengths and schedules ---- */
 
@@ -145,26 +83,5 @@ an_status an_open_schedule(an_schedule_options *schedule, const an_lengths *leng
 
 /* What the config says of the run as a whole, into a trainer that has everything else. */
 an_status an_open_run(an_trainer *trainer, const an_lengths *lengths, an_open_purpose purpose, bool evaluates);
-
-/* ---- values, with the place of the config where they cannot be used ---- */
-
-/* `path` and a key behind it. */
-typedef struct an_key {
-    char text[AN_PATH_TEXT];
-} an_key; /* "", which no option has, where mixtures of mixtures are deeper than this */
-an_key an_key_join(const char *path, const char *key);
-/* … for the expression that it is in, and no longer. */
-#define AN_KEY(path, key) (an_key_join((path), (key)).text)
-
-/* Whether an option has a value, if only its default, or a table is there. */
-static inline bool an_open_has(const an_config *config, const char *key) {
-    return an_config_origin_of(config, key) != AN_ORIGIN_NONE;
-}
-/* AN_OK for AN_OK. For others puts the place of an option before the last error's message, which comes from a part that
- * knows no config; or its place and its key. */
-an_status an_open_blame(const an_config *config, an_context *ctx, an_status status, const char *key);
-an_status an_open_blame_key(const an_config *config, an_context *ctx, an_status status, const char *key);
-/* A count that may be the word `auto`, which leaves *value as it is. */
-an_status an_open_count(an_config *config, const char *path, int64_t *value);
 
 #endif

@@ -5,6 +5,7 @@
 #include "anneal/config.h"
 #include "anneal/run.h"
 #include "base/memory.h"
+#include "kinds/keys.h"
 #include "open/open.h"
 
 typedef struct {

@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "kinds/data/data.h"
 #include "open/open.h"
 
 typedef struct {
@@ -16,7 +17,7 @@ typedef struct {
 } reading;
 
 static bool is_there(const reading *r, const char *key) {
-    return an_open_has(r->config, AN_KEY(r->path, key));
+    return an_key_is_there(r->config, AN_KEY(r->path, key));
 }
 
 static bool is_given(const reading *r, const char *key) {
@@ -75,7 +76,7 @@ static an_status get_last_steps(const reading *r, const char *key, int64_t *step
     if (length.unit != AN_LENGTH_EPOCHS && !an_open_counts_samples(&length)) return AN_OK;
     const an_length_options end = an_open_length_options(r->lengths, r->begin + r->whole, r->whole);
     const an_status status = an_batches_steps_before_end(r->lengths->batches, &length, &end, steps);
-    return an_open_blame_key(r->config, r->ctx, status, AN_KEY(r->path, key));
+    return an_key_blame_named(r->config, r->ctx, status, AN_KEY(r->path, key));
 }
 
 /* The way down is what `stable` leaves, unless its length is given too: then the rate stays at its end. */
@@ -249,7 +250,7 @@ static an_status get_holds(const reading *r) {
     an_schedule_hold *holds = NULL;
     int count = 0;
     while (an_batches_change(b, count) >= 0) count++;
-    if (an_open_streams(r->config))
+    if (an_data_streams(r->config))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "%s: a stream has no epochs; remove schedule.per",
                         an_config_place(r->config, AN_SETTING(schedule.per)));
     AN_TRY_RETURN(an_arena_alloc(r->arena, (void **)&holds, (size_t)count, sizeof *holds));

@@ -1,17 +1,8 @@
 /* data.split: one source for training and evaluation. */
 #include <string.h>
 
+#include "kinds/keys.h"
 #include "open/open.h"
-
-static const char group[] = "group ";
-
-const char *an_open_group(an_config *config) {
-    const char *by = config->settings->data.split.by;
-    if (an_config_is(config, AN_SETTING(data.split.eval), "off") || strncmp(by, group, sizeof group - 1) != 0)
-        return NULL;
-    by += sizeof group - 1;
-    return by + strspn(by, " ");
-}
 
 an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_config *config, an_context *ctx) {
     static const char *const words[] = {
@@ -28,5 +19,5 @@ an_status an_open_split(an_dataset **training, an_dataset **evaluation, an_confi
     AN_TRY_RETURN(an_config_fill(config, AN_SETTING(data.split), an_split_source, &s));
     const an_status status = an_dataset_split(training, evaluation, ctx, &s);
     if (status != AN_OK) *training = whole;
-    return an_open_blame_key(config, ctx, status, AN_SETTING(data.split));
+    return an_key_blame_named(config, ctx, status, AN_SETTING(data.split));
 }

@@ -1,6 +1,6 @@
 /* Kinds: what a config chooses by the key `type` of a table, such as a type of data or of model. A kind is a record
  * with a name and its own options, and a line in a .def table. A layer that needs more of it puts the record first in
- * one of its own, with functions. A context has a list of each sort (open/kinds.c,
+ * one of its own, with functions. A context has a list of each sort (kinds/kinds.c,
  * step/kinds.c), so that the config, which is below those layers, knows names and options. docs/howto/add-a-kind.md
  * shows how to write one. */
 #ifndef AN_BASE_OPTIONS_KIND_H

@@ -1,0 +1,24 @@
+/* Type idx: IDX files of images and their labels, as those of MNIST. */
+#include "kinds/data/data.h"
+#include "kinds/data/rows.h"
+
+static const an_option options[] = {
+    PATH_OPTION(INTO(IN(an_idx_source, inputs))),        LABELS_OPTION(INTO(IN(an_idx_source, targets))),
+    FLAT_OPTION(INTO(IN(an_idx_source, flat))),          SCALED_OPTION(INTO(IN(an_idx_source, scaled))),
+    PART_OPTION(INTO(RANGE(an_idx_source, begin, end))), OPTIONS_END,
+};
+
+static an_status open_source(const an_data_opening *o) {
+    an_context *ctx = o->ctx;
+    an_idx_source s;
+    an_idx_source_init(&s, sizeof s);
+    s.flat = an_data_is_flat(o);
+    AN_TRY_RETURN(AN_FILL(o, an_idx_source, &s));
+    return an_dataset_create_idx(o->dataset, ctx, &s);
+}
+
+const an_data_kind an_data_idx = {
+    .kind = {.name = "idx", .options = options, .samples = AN_GIVES_NUMBERS},
+    .open = open_source,
+    .is_in_memory = true,
+};
