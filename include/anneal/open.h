@@ -83,8 +83,8 @@ AN_API an_status an_context_options_from_config(an_context_options *options, con
 /* ---- resuming, part by part ---- */
 
 typedef struct an_candidates an_candidates;
-/* The checkpoints that a run could resume from, best first: those that the options and the config
- * name. None for a new run. */
+/* The checkpoints that a run could resume from, best first: those that the options and the config name. None for a new
+ * run. Collective: all ranks must have the same config, rank 0 looks, and every rank gets its list. */
 AN_API an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_config *config,
                                       const an_open_options *options);
 AN_API void an_candidates_destroy(an_candidates **candidates);

@@ -2,7 +2,6 @@
 #include "open/open.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "anneal/checkpoint.h"
 #include "anneal/open.h"
@@ -14,7 +13,6 @@
 #include "kinds/data/data.h"
 #include "kinds/models/models.h"
 #include "launch/launcher.h"
-#include "open/share.h"
 
 enum { MOST_RULES = 64, MOST_ENTRIES = 64 };
 
@@ -366,33 +364,6 @@ fail:
     return status;
 }
 
-/* The checkpoints to try, best first, one after another with a NUL each: rank 0's choice, for all ranks. The caller
- * releases *count + 1 bytes. */
-static an_status choose_checkpoints(an_context *ctx, an_config *config, const an_open_options *options, char **paths,
-                                    size_t *count) {
-    an_status status = AN_OK;
-    an_candidates *candidates = NULL;
-    an_text text;
-    const char *path;
-    an_text_init(&text, ctx);
-    if (an_context_rank(ctx) == 0) {
-        status = an_candidates_create(&candidates, ctx, config, options);
-        for (int i = 0; status == AN_OK && (path = an_candidates_path(candidates, i)); i++)
-            an_text_bytes(&text, path, strlen(path) + 1);
-        if (status == AN_OK) status = text.status;
-        if (status == AN_OK) status = an_alloc(ctx, (void **)paths, text.length + 1, 1);
-        if (status == AN_OK && text.length > 0) memcpy(*paths, text.bytes, text.length);
-        *count = text.length;
-    }
-    an_candidates_destroy(&candidates);
-    an_text_destroy(&text);
-    AN_TRY(an_ranks_agree(ctx, status));
-    AN_TRY(an_open_share(ctx, paths, count));
-    status = AN_OK;
-fail:
-    return status;
-}
-
 /* A run that is under way removes its old checkpoints before another process has read them: these are not damaged.
  * Collective. */
 static an_status check_free(an_context *ctx, an_config *config) {
@@ -411,8 +382,8 @@ an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_confi
     AN_NEED_IN(ctx, ctx, trainer, config);
     an_status status;
     an_text skipped;
-    char *paths = NULL;
-    size_t count = 0;
+    an_candidates *candidates = NULL;
+    const char *path;
     an_open_options own;
     const an_open_options *const options = &own;
     *trainer = NULL;
@@ -421,10 +392,9 @@ an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_confi
     if (status == AN_OK && options->purpose != AN_OPEN_PLAN) status = an_launcher_check(ctx);
     if (status == AN_OK) status = an_open_check_context(config, ctx, options->purpose);
     AN_TRY(an_ranks_agree(ctx, status));
-    AN_TRY(an_open_compare_configs(config, ctx));
-    AN_TRY(choose_checkpoints(ctx, config, options, &paths, &count));
-    if (count == 0) AN_TRY(open_once(trainer, ctx, config, options, NULL));
-    for (const char *path = paths; !*trainer && path < paths + count; path += strlen(path) + 1) {
+    AN_TRY(an_candidates_create(&candidates, ctx, config, options));
+    if (!an_candidates_path(candidates, 0)) AN_TRY(open_once(trainer, ctx, config, options, NULL));
+    for (int i = 0; !*trainer && (path = an_candidates_path(candidates, i)); i++) {
         status = open_once(trainer, ctx, config, options, path);
         if (status == AN_OK) break;
         if (status != AN_ERR_DAMAGED) goto fail;
@@ -442,7 +412,7 @@ an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_confi
 fail:
     if (status != AN_OK) an_trainer_destroy(trainer);
     an_text_destroy(&skipped);
-    an_release(ctx, (void **)&paths, count + 1, 1);
+    an_candidates_destroy(&candidates);
     return status;
 }
 

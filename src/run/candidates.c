@@ -1,11 +1,13 @@
-/* Which checkpoints a run can be resumed from, best first. */
+/* Which checkpoints a run can be resumed from, best first: rank 0 looks, and all ranks get its list. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "anneal/ranks.h"
 #include "base/files/file.h"
 #include "base/guard.h"
 #include "config/structs.h"
+#include "run/config.h"
 #include "run/origin.h"
 #include "run/resume.h"
 #include "run/saver.h"
@@ -146,22 +148,34 @@ static an_status find(an_candidates *c, an_config *config, const an_open_options
     return AN_OK;
 }
 
+/* `status` is that of rank 0's search. */
+static an_status share(an_candidates *c, an_status status) {
+    an_context *ctx = c->ctx;
+    int64_t count = (int64_t)c->count;
+    AN_TRY_RETURN(an_ranks_agree(ctx, status));
+    AN_TRY_RETURN(an_ranks_broadcast(ctx, &count, 1, AN_DTYPE_I64, 0));
+    AN_TRY_RETURN(an_ranks_agree(ctx, an_grow(ctx, (void **)&c->paths, &c->capacity, (size_t)count, sizeof *c->paths)));
+    c->count = (size_t)count;
+    return an_ranks_broadcast(ctx, c->paths, count * (int64_t)sizeof *c->paths, AN_DTYPE_U8, 0);
+}
+
 an_status an_candidates_create(an_candidates **candidates, an_context *ctx, an_config *config,
                                const an_open_options *options) {
     AN_GUARD;
     AN_NEED_IN(ctx, ctx, candidates, config, options);
     an_status status;
-    an_candidates *c = NULL;
-    *candidates = NULL;
+    an_candidates found = {.ctx = ctx};
     an_open_options own;
-    AN_TRY(an_open_options_read(ctx, &own, options));
-    AN_TRY(an_alloc(ctx, (void **)&c, 1, sizeof *c));
-    c->ctx = ctx;
-    AN_TRY(find(c, config, &own));
-    *candidates = c;
+    *candidates = NULL;
+    AN_TRY(an_ranks_agree(ctx, an_open_options_read(ctx, &own, options)));
+    AN_TRY(an_run_compare_configs(ctx, config));
+    AN_TRY(share(&found, an_context_rank(ctx) == 0 ? find(&found, config, &own) : AN_OK));
+    AN_TRY(an_ranks_agree(ctx, an_alloc(ctx, (void **)candidates, 1, sizeof **candidates)));
+    **candidates = found;
     return AN_OK;
 fail:
-    an_candidates_destroy(&c);
+    an_release(ctx, (void **)&found.paths, found.capacity, sizeof *found.paths);
+    an_release(ctx, (void **)candidates, 1, sizeof **candidates);
     return status;
 }
 

@@ -175,6 +175,43 @@ static void open_resumed(rank *r) {
     an_trainer_destroy(&trainer);
 }
 
+/* Only rank 0 looks for checkpoints; the others could not. */
+static void list_checkpoints(rank *r) {
+    an_config *own = NULL;
+    an_candidates *candidates = NULL;
+    an_config_options options;
+    an_open_options open;
+    an_config_options_init(&options, sizeof options);
+    an_open_options_init(&open, sizeof open);
+    options.file = "run.yaml";
+    if (r->number > 0) open.resume = "nowhere";
+    r->status = an_config_read(&own, r->ctx, &options);
+    if (r->status == AN_OK) r->status = an_candidates_create(&candidates, r->ctx, own, &open);
+    while (r->status == AN_OK && an_candidates_path(candidates, (int)r->leaves)) r->leaves++;
+    if (r->status == AN_OK && r->leaves > 0)
+        snprintf(r->hash, sizeof r->hash, "%s", strrchr(an_candidates_path(candidates, 0), '/') + 1);
+    an_candidates_destroy(&candidates);
+    an_config_destroy(&own);
+}
+
+static void test_all_ranks_have_the_list_of_rank_0(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf resumed"), 0); /* NOLINT(cert-env33-c): the test's own folder */
+    write_sums();
+    write_text("run.yaml", RESUMED);
+    on_ranks(3, NULL, list_checkpoints);
+    all_say(3, AN_OK, "");
+    for (int i = 0; i < 3; i++) assert_int_equal(all[i].leaves, 0);
+    on_ranks(1, NULL, save_twice);
+    all_say(1, AN_OK, "");
+    on_ranks(3, NULL, list_checkpoints);
+    all_say(3, AN_OK, "");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(all[i].leaves, 2);
+        assert_string_equal(all[i].hash, "step-00000002-1-at-2");
+    }
+}
+
 /* All ranks go back to the same checkpoint, and all say so if there is none. */
 static void test_damaged_checkpoints(void **state) {
     (void)state;
@@ -339,6 +376,7 @@ int main(void) {
         cmocka_unit_test(test_rank_0_reads),
         cmocka_unit_test(test_mistakes_of_rank_0_are_everyones),
         cmocka_unit_test(test_other_configs_are_refused),
+        cmocka_unit_test(test_all_ranks_have_the_list_of_rank_0),
         cmocka_unit_test(test_damaged_checkpoints),
         cmocka_unit_test(test_a_rank_without_samples),
         cmocka_unit_test(test_other_kernels_are_refused),

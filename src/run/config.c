@@ -1,32 +1,17 @@
 /* Rank 0 reads a config, and every rank gets it. So ranks on hosts with other files, or started with other settings,
  * cannot train with other values. */
-#include "open/share.h"
+#include "run/config.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "anneal/open.h"
-#include "base/context.h"
+#include "anneal/ranks.h"
 #include "base/files/file.h"
 #include "base/guard.h"
-#include "base/memory.h"
-#include "base/status.h"
-#include "base/text/text.h"
 #include "config/config.h"
 #include "config/structs.h"
-
-an_status an_open_share(an_context *ctx, char **bytes, size_t *count) {
-    an_status status = AN_OK;
-    int64_t length = (int64_t)*count;
-    if (an_context_ranks(ctx) == 1) return AN_OK;
-    AN_TRY_RETURN(an_ranks_broadcast(ctx, &length, 1, AN_DTYPE_I64, 0));
-    if (an_context_rank(ctx) > 0) status = an_alloc(ctx, (void **)bytes, (size_t)length + 1, 1);
-    if (an_context_rank(ctx) > 0 && status == AN_OK) *count = (size_t)length;
-    AN_TRY_RETURN(an_ranks_agree(ctx, status));
-    return an_ranks_broadcast(ctx, *bytes, length, AN_DTYPE_U8, 0);
-}
-
-/* ---- configs ---- */
+#include "store/share.h"
 
 /* What an_config_options has, one after another, each with a NUL: the name, the text, and the settings. */
 static void pack(an_text *out, const char *file, const char *text, size_t length, const an_config_options *o) {
@@ -89,8 +74,7 @@ an_status an_config_read(an_config **config, an_context *ctx, const an_config_op
         bytes = packed.bytes;
         count = packed.length;
     }
-    AN_TRY(an_ranks_agree(ctx, status));
-    AN_TRY(an_open_share(ctx, &bytes, &count));
+    AN_TRY(an_share_bytes(ctx, status, &bytes, &count));
     status = is_first ? AN_OK : unpack(config, ctx, bytes, count);
     AN_TRY(an_ranks_agree(ctx, status));
     status = AN_OK;
@@ -117,18 +101,17 @@ static void find_difference(const char **a, const char **b) {
     *b = line_b + strspn(line_b, " ");
 }
 
-an_status an_open_compare_configs(an_config *config, an_context *ctx) {
+an_status an_run_compare_configs(an_context *ctx, an_config *config) {
     an_status status;
     char *own = NULL, *first = NULL;
     size_t length = 0;
     if (an_context_ranks(ctx) == 1) return AN_OK;
     status = an_config_write(config, &own);
-    AN_TRY(an_ranks_agree(ctx, status));
-    if (an_context_rank(ctx) == 0) {
+    if (an_context_rank(ctx) == 0 && status == AN_OK) {
         first = own;
         length = strlen(own);
     }
-    AN_TRY(an_open_share(ctx, &first, &length));
+    AN_TRY(an_share_bytes(ctx, status, &first, &length));
     status = AN_OK;
     if (own && first && strcmp(own, first) != 0) {
         const char *here = own, *there = first;
