@@ -113,8 +113,19 @@ static an_status store_texts(const filling *f, const an_config_node *list, const
     return AN_OK;
 }
 
+/* Two numbers, each with a member. */
+static void store_pair(const filling *f, const an_option_member *m, const an_config_node *list) {
+    if (list->count != 2) return; /* check.c refuses that */
+    an_read_real(list->first->text, (double *)(void *)(f->members + m->offset));
+    an_read_real(list->first->next->text, (double *)(void *)(f->members + m->second));
+}
+
 static an_status store_list(const filling *f, const an_option_member *m, const an_config_node *list) {
     void *to = f->members + m->offset;
+    if (m->kind == AN_MEMBER_REAL) {
+        store_pair(f, m, list);
+        return AN_OK;
+    }
     store_whole(f->members + m->second, m->second_kind, list->count);
     return m->kind == AN_MEMBER_COUNTS ? store_counts(f, list, to) : store_texts(f, list, to);
 }
@@ -126,7 +137,8 @@ static an_status fill_node(const filling *f, const an_config_node *node, const c
     if (!node->option || !node->option->members || (!is_list && is_word(node))) return AN_OK;
     for (const an_option_member *m = node->option->members; m->in; m++) {
         if (strcmp(m->in, f->type) != 0) continue;
-        const bool lists = m->kind == AN_MEMBER_COUNTS || m->kind == AN_MEMBER_TEXTS;
+        const bool lists =
+            m->kind == AN_MEMBER_COUNTS || m->kind == AN_MEMBER_TEXTS || node->option->kind == AN_OPTION_REALS;
         if (is_list != lists) return AN_OK; /* files in the place of one */
         return is_list ? store_list(f, m, node) : store_scalar(f, m, node, path);
     }

@@ -19,8 +19,7 @@ an_status an_open_lora(an_config *config, an_context *ctx, an_graph *graph, an_d
     }
     /* With f32 storage only products read the low type; everything else would have to convert the base in every
      * step. */
-    if (config->settings->lora.base == AN_LORA_BASE_AUTO && !f32_storage) o.base = precision;
-    if (config->settings->lora.base == AN_LORA_BASE_Q8_0) o.base = AN_DTYPE_Q8_0;
+    if (an_config_is(config, AN_SETTING(lora.base), "auto") && !f32_storage) o.base = precision;
     return an_key_blame(config, ctx, an_graph_add_lora(graph, &o),
                         is_described ? AN_SETTING(lora) : AN_SETTING(lora.from));
 }

@@ -115,16 +115,9 @@ static an_status get_rules(opening *o) {
 
 /* An optimizer of the program's has defaults of its own, which the config calls auto. */
 static an_status get_optimizer(opening *o) {
-    double betas[2] = {0, 0};
-    int count;
     AN_TRY_RETURN(an_config_fill(o->config, AN_SETTING(optimizer), an_optimizer_options, &o->optimizer));
     AN_TRY_RETURN(an_config_fill(o->config, AN_SETTING(optimizer), an_group_options, &o->groups));
-    AN_TRY_RETURN(get_rules(o));
-    if (an_config_size(o->config, AN_SETTING(optimizer.betas)) == 0) return AN_OK; /* sgd has none */
-    AN_TRY_RETURN(an_config_reals(o->config, AN_SETTING(optimizer.betas), 2, betas, &count));
-    o->optimizer.beta_1 = betas[0];
-    o->optimizer.beta_2 = betas[1];
-    return AN_OK;
+    return get_rules(o);
 }
 
 /* ---- precision and the rest ---- */
@@ -211,7 +204,6 @@ static an_status open_data_and_model(opening *o) {
     AN_TRY_RETURN(an_open_precision(o->config, o->graph, &o->options.precision));
     o->options.f32_storage = o->options.f32_storage && o->options.precision == AN_DTYPE_BF16;
     AN_TRY_RETURN(an_open_rank_precision(o->config, ctx, dtype, &o->options));
-    o->options.sample_mean = o->config->settings->train.loss.reduction == AN_REDUCTION_SAMPLE_MEAN;
     AN_TRY_RETURN(an_open_loss(o->config, o->graph));
     AN_TRY_RETURN(an_open_lora(o->config, ctx, o->graph, o->options.precision, o->options.f32_storage));
     AN_TRY_RETURN(an_open_dpo(o->config, ctx, o->graph, o->training));

@@ -6,8 +6,8 @@
 
 /* An optimizer that a program has added to the context. */
 static const an_option own_options[] = {
-    OPTION_AT(30, "optimizer.betas", REALS, "auto", "auto", BELOW(0, 1), FIXED(UPDATE), DERIVED,
-              "two numbers; auto is the default of the optimizer"),
+    OPTION_AT(30, "optimizer.betas", REALS, "auto", "auto", BELOW(0, 1), FIXED(UPDATE),
+              INTO(RANGE(an_optimizer_options, beta_1, beta_2)), "two numbers; auto is the default of the optimizer"),
     OPTION_AT(40, "optimizer.eps", REAL, "1e-8", "", ABOVE(0), FIXED(UPDATE), INTO(IN(an_optimizer_options, epsilon)),
               "as the optimizer uses it; the usual number"),
     OPTION_AT(120, "optimizer.weight_decay", REAL, "auto", "auto", FROM(0), FIXED(UPDATE),

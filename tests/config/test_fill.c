@@ -29,6 +29,7 @@ static bool can_hold(const an_option *o, const an_option_member *m) {
     case AN_OPTION_SHARE:
     case AN_OPTION_DURATION: return m->kind == AN_MEMBER_REAL;
     case AN_OPTION_LENGTH: return m->kind == AN_MEMBER_LENGTH;
+    case AN_OPTION_REALS:
     case AN_OPTION_RANGE: return m->kind == AN_MEMBER_REAL && m->second_kind == AN_MEMBER_REAL;
     case AN_OPTION_COUNTS: return m->kind == AN_MEMBER_COUNTS && m->second_kind != AN_MEMBER_BOOL;
     case AN_OPTION_STRINGS: return m->kind == AN_MEMBER_TEXTS && m->second_kind != AN_MEMBER_BOOL;
@@ -164,6 +165,24 @@ static void test_structs_are_filled(void **state) {
     an_context_destroy(&ctx);
 }
 
+/* Two numbers go to two members, which an optimizer without them leaves alone. */
+static void test_two_numbers(void **state) {
+    (void)state;
+    an_context *ctx = make_context();
+    an_config *c = config_of(ctx, "model: {type: mlp}\ndata: {train: {type: csv, path: a.csv}}\n"
+                                  "optimizer: {type: adamw, betas: [0.8, 0.95]}\n");
+    an_optimizer_options optimizer;
+    an_optimizer_options_init(&optimizer, sizeof optimizer);
+    OK(ctx, an_config_fill(c, "optimizer", an_optimizer_options, &optimizer));
+    assert_true(optimizer.beta_1 == 0.8 && optimizer.beta_2 == 0.95);
+    an_config_destroy(&c);
+    c = config_of(ctx, text);
+    OK(ctx, an_config_fill(c, "optimizer", an_optimizer_options, &optimizer));
+    assert_true(optimizer.beta_1 == 0.8 && optimizer.beta_2 == 0.95); /* sgd has none */
+    an_config_destroy(&c);
+    an_context_destroy(&ctx);
+}
+
 /* A path that is no table, and a struct that no option of it fills, stay as they are. */
 static void test_nothing_to_fill(void **state) {
     (void)state;
@@ -185,6 +204,7 @@ int main(void) {
         cmocka_unit_test(test_members_hold_their_options),
         cmocka_unit_test(test_words_are_those_of_the_enum),
         cmocka_unit_test(test_structs_are_filled),
+        cmocka_unit_test(test_two_numbers),
         cmocka_unit_test(test_nothing_to_fill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,7 @@ static void test_rows_fill_members_of_their_name(void **state) {
                          all->items[k].path);
         }
     }
-    assert_true(rows >= 25);
+    assert_true(rows >= 20);
     an_context_destroy(&ctx);
 }
 

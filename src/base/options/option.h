@@ -72,7 +72,7 @@ typedef struct an_option_member {
     const char *in;   /* the struct's type; NULL ends a list of members */
     const char *name; /* "loss.beta" */
     size_t offset;
-    size_t second; /* where the number of elements is, or the end of a range */
+    size_t second; /* where the number of elements is, the end of a range, or the second of two numbers */
     an_member_kind kind, second_kind;
     const int *values; /* for each word of a choice, or for off and on; NULL: 0, 1, 2, … */
 } an_option_member;

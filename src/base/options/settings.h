@@ -18,7 +18,6 @@ typedef struct an_key_only {
     char none;
 } an_key_only;
 
-typedef enum an_lora_base { AN_LORA_BASE_AUTO, AN_LORA_BASE_FULL, AN_LORA_BASE_Q8_0 } an_lora_base;
 typedef enum an_matmul_precision { AN_MATMUL_HIGHEST, AN_MATMUL_MEDIUM } an_matmul_precision;
 typedef enum an_loss_reduction { AN_REDUCTION_MEAN, AN_REDUCTION_SAMPLE_MEAN } an_loss_reduction;
 
@@ -40,9 +39,8 @@ typedef struct an_settings {
         } init;
     } model;
     struct {
-        an_key_only targets, rank, dora;
+        an_key_only targets, rank, dora, base;
         const char *from;
-        an_lora_base base;
     } lora;
     struct {
         struct {

@@ -28,8 +28,8 @@ DEFINE_UPDATE(update_f32, float)
 DEFINE_UPDATE(update_f64, double)
 
 static const an_option options[] = {
-    OPTION_AT(20, "optimizer.betas", REALS, "[0.9, 0.99]", "", BELOW(0, 1), FIXED(UPDATE), DERIVED,
-              "of the direction and of the moment; as in its paper"),
+    OPTION_AT(20, "optimizer.betas", REALS, "[0.9, 0.99]", "", BELOW(0, 1), FIXED(UPDATE),
+              INTO(RANGE(an_optimizer_options, beta_1, beta_2)), "of the direction and of the moment; as in its paper"),
     OPTION_AT(
         110, "optimizer.weight_decay", REAL, "0", "", FROM(0), FIXED(UPDATE), INTO(IN(an_group_options, weight_decay)),
         "apart from the gradient; none, as in its authors' code. With a rate of a tenth of adamw's, ten times adamw's "

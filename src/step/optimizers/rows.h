@@ -5,9 +5,9 @@
 #include "anneal/optimizer.h"
 #include "base/options/option_rows.h"
 
-#define BETAS_OPTION                                                                                 \
-    OPTION_AT(10, "optimizer.betas", REALS, "[0.9, 0.999]", "", BELOW(0, 1), FIXED(UPDATE), DERIVED, \
-              "decay rates of the two moments; same as PyTorch")
+#define BETAS_OPTION                                                                        \
+    OPTION_AT(10, "optimizer.betas", REALS, "[0.9, 0.999]", "", BELOW(0, 1), FIXED(UPDATE), \
+              INTO(RANGE(an_optimizer_options, beta_1, beta_2)), "decay rates of the two moments; same as PyTorch")
 
 #define EPS_OPTION                                                                                                     \
     OPTION_AT(50, "optimizer.eps", REAL, "1e-8", "", ABOVE(0), FIXED(UPDATE), INTO(IN(an_optimizer_options, epsilon)), \
