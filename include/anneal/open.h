@@ -80,6 +80,39 @@ AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, a
 AN_API an_status an_context_options_from_config(an_context_options *options, const an_config_options *config,
                                                 const an_open_options *open);
 
+/* ---- samples to predict ---- */
+
+/* How a model reads a sample: what its predictor says. */
+typedef struct an_samples_options {
+    size_t size;
+    const char *path; /* file or folder with the samples */
+    /* of the run's table, "encoding.json" in its checkpoint; it must outlive the dataset. NULL: none */
+    const an_encoding *encoding;
+    int64_t elements; /* numbers or tokens of a sample: an_predictor_input_elements */
+    an_dtype dtype;   /* an_predictor_dtype */
+    uint32_t reserved;
+} an_samples_options;
+AN_API void an_samples_options_init(an_samples_options *options, size_t size);
+
+/* What was opened. */
+typedef struct an_samples_info {
+    size_t size;
+    int64_t tokens; /* of a text, whose last sample is filled up with zeros; 0: all samples are full */
+    const char
+        *name; /* a column for an_cells_create that tells samples apart, such as the file of an image; NULL: none */
+    bool has_classes; /* targets are the classes that samples are known to have: the folders of images */
+    bool sentences;   /* the first three fields are inputs: tokens, their types, and the mask of padding */
+    uint8_t reserved[6];
+} an_samples_info;
+AN_API void an_samples_info_init(an_samples_info *info, size_t size);
+
+/* Opens a file as `config` says of data.train (of a mixture: of its first part), to predict with a model. The first
+ * field is the input, dense, with options.elements numbers a sample. Targets may be absent. The whole file is read,
+ * whatever data.train.part says. AN_ERR_SHAPE: its samples are not those of the model. AN_ERR_UNSUPPORTED: data of this
+ * type cannot be predicted on, such as a stream. `info` may be NULL. Not collective. */
+AN_API an_status an_samples_open(an_dataset **dataset, an_context *ctx, an_config *config,
+                                 const an_samples_options *options, an_samples_info *info);
+
 /* ---- resuming, part by part ---- */
 
 typedef struct an_candidates an_candidates;

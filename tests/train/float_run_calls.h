@@ -36,6 +36,12 @@ static inline void read_config(void) {
     DO(an_config_read, &config, ctx, &options);
     an_config_destroy(&config);
     DO(an_config_create, &config, ctx, &options);
+    const an_samples_options samples = {
+        .size = sizeof samples, .path = "sums.csv", .elements = 2, .dtype = AN_DTYPE_F32};
+    an_samples_info about = {.size = sizeof about};
+    an_dataset *dataset = NULL;
+    DO(an_samples_open, &dataset, ctx, config, &samples, &about);
+    an_dataset_destroy(&dataset);
     DO(an_config_set, config, "train.clip_norm=0.3");
     DO(an_config_real, config, "train.clip_norm", &real);
     NOTE(real);

@@ -142,6 +142,11 @@ static inline void call_configs(void) {
     STATUS(an_config_create, N(&fresh), N(ctx), N(&options));
     an_config_destroy(&fresh);
     STATUS(an_config_read, N(&fresh), N(ctx), N(&options));
+    an_dataset *fresh_samples = NULL;
+    an_samples_options asked = {.size = sizeof asked, .path = "sums.csv", .elements = 2, .dtype = AN_DTYPE_F32};
+    an_samples_info about;
+    an_samples_info_init(&about, sizeof about);
+    STATUS(an_samples_open, N(&fresh_samples), N(ctx), N(config), N(&asked), O(&about));
     NOTHING(an_config_destroy, O(&config));
     STATUS(an_config_set, N(config), N("run.steps=5"));
     VALUE(an_config_warning_count, 0, N(config));

@@ -150,9 +150,8 @@ static void write_classes(const cli_predictions *p, const cli_samples *s, const 
 }
 
 /* The token that follows number i of a sample; -1: not known. */
-static int32_t next_token(const cli_samples *s, const int32_t *tokens, int64_t begin, int64_t sample, int64_t i) {
-    const int64_t context = s->elements, number = (begin + sample) * context + i;
-    if (s->tokens) return number + 1 < s->token_count ? s->tokens[number + 1] : -1;
+static int32_t next_token(const cli_samples *s, const int32_t *tokens, int64_t sample, int64_t i) {
+    const int64_t context = s->elements;
     if (an_dataset_field_count(s->dataset) > 1) return ((const int32_t *)s->fields[1])[sample * context + i];
     return i + 1 < context ? tokens[sample * context + i + 1] : -1;
 }
@@ -165,7 +164,7 @@ static void write_tokens(const cli_predictions *p, const cli_samples *s, const i
         if (s->token_count && number >= s->token_count) return; /* what the last sample was filled up with */
         const distribution d = distribution_of(p, outputs, at);
         fprintf(p->file, "%lld,%lld,%d,", (long long)begin + sample, (long long)i, (int)tokens[sample * context + i]);
-        const int32_t next = next_token(s, tokens, begin, sample, i);
+        const int32_t next = next_token(s, tokens, sample, i);
         if (next >= 0 && next < p->classes)
             fprintf(p->file, "%d,%.6g", (int)next, probability(p, &d, outputs, at + next));
         else

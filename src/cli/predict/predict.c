@@ -208,6 +208,7 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     p->samples.dtype = an_predictor_dtype(p->predictor);
     p->samples.elements = in;
     p->samples.maximum = with.maximum;
+    p->samples.sentences = !t->trainer;
     p->out.elements = p->out.classes = out;
     p->out.dtype = p->samples.dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
     p->out.kind = has_classes(from) ? CLI_CLASSES : has_labels(from) ? CLI_LABELS : CLI_NUMBERS;

@@ -33,17 +33,17 @@ typedef struct cli_samples {
     const cli_call *call;
     an_context *ctx;
     an_encoding *encoding; /* of the run's table, which it destroys; NULL: none */
-    an_dataset *dataset;   /* NULL: they are these tokens */
-    int32_t *tokens;       /* of a text; the last sample is filled up with zeros */
-    void *numbers;         /* of a .npy file, whose dataset it is */
-    void **fields;         /* of the dataset, for `most` samples */
+    an_dataset *dataset;
+    void *numbers; /* of a .npy file, whose dataset it is */
+    void **fields; /* of the dataset, for `most` samples */
     int64_t *indices;
     int64_t count, maximum;     /* samples: in all, of a call */
     int64_t elements;           /* of the model's input for one sample */
-    int64_t token_count;        /* tokens that there are, of models that read them; 0: as many as the samples have */
+    int64_t token_count;        /* of a text, whose last sample is filled up with zeros; 0: all samples are full */
     an_dtype dtype;             /* that the model reads */
     const char *const *columns; /* of the output that come from the file, as it has them; they are the caller's */
     int column_count;
+    const char *name; /* of the column that is kept unless others are asked for; NULL: none */
     an_cells *cells;  /* their texts; NULL: there are none */
     bool has_classes; /* the second field is the class that a sample is known to have: its folder */
     bool sentences;   /* the first three fields are its inputs: tokens, their types, and the mask of padding */

@@ -114,9 +114,65 @@ fail:
     return status;
 }
 
+/* ---- samples to predict ---- */
+
+/* A file may have the columns of targets or not: without names of inputs, the number of columns says so. *columns: how
+ * many there are if that is not the model's; 0: the file cannot be read. */
+static an_status try_columns(const an_samples_opening *o, an_csv_source *s, int64_t *columns) {
+    an_context *ctx = o->source.ctx;
+    an_dataset **dataset = o->source.dataset;
+    const int target_count = s->target_count;
+    s->has_targets = false;
+    s->target_count = 0;
+    const an_status status = an_dataset_create_csv(dataset, ctx, s);
+    *columns = *dataset ? an_data_elements(*dataset) : 0;
+    const bool fits = *dataset && *columns == o->model->elements;
+    if (!fits) an_dataset_destroy(dataset);
+    s->has_targets = !fits && s->input_count == 0;
+    s->target_count = target_count;
+    if (!s->has_targets) return status;
+    const an_status again = an_dataset_create_csv(dataset, ctx, s);
+    if (again == AN_ERR_UNKNOWN && status != AN_OK) { /* it has no targets: what was wrong at first is to be said */
+        s->has_targets = false;
+        s->target_count = 0;
+        (void)an_dataset_create_csv(dataset, ctx, s);
+        an_dataset_destroy(dataset);
+        s->target_count = target_count;
+    }
+    if (again != AN_OK) return status;
+    if (an_data_elements(*dataset) != o->model->elements) an_dataset_destroy(dataset);
+    return status;
+}
+
+static an_status open_samples(const an_samples_opening *o) {
+    an_context *ctx = o->source.ctx;
+    an_status status = AN_ERR_UNKNOWN;
+    int64_t columns = 0;
+    an_csv_source s;
+    an_csv_source_init(&s, sizeof s);
+    AN_TRY_RETURN(AN_FILL(&o->source, an_csv_source, &s));
+    s.weights = o->source.config->settings->data.weights;
+    s.path = o->model->path;
+    s.dtype = o->model->dtype;
+    s.encoding = o->model->encoding;
+    s.classes = false;
+    s.begin = 0;
+    s.end = 1;
+    if (s.weights) status = try_columns(o, &s, &columns); /* that column too may be there or not */
+    s.weights = NULL;
+    if (!*o->source.dataset) status = try_columns(o, &s, &columns);
+    if (*o->source.dataset) return AN_OK;
+    if (columns == 0) return status;
+    return AN_ERROR(
+        ctx, AN_ERR_SHAPE,
+        "%s: has %lld columns, but the model reads %lld (named by data.train.inputs), with or without the targets",
+        s.path, (long long)columns, (long long)o->model->elements);
+}
+
 const an_data_kind an_data_csv = {
     .kind = {.name = "csv", .options = options, .samples = AN_GIVES_NUMBERS, .flags = AN_KIND_TABLE},
     .open = open_source,
+    .open_samples = open_samples,
     .is_text = true,
     .is_in_memory = true,
 };

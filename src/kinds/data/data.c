@@ -6,6 +6,7 @@
 
 #include "anneal/pretrained.h"
 #include "base/files/foreign.h"
+#include "kinds/fields.h"
 #include "kinds/models/models.h"
 
 /* ---- what types have in common ---- */
@@ -65,6 +66,20 @@ an_status an_data_tokenizer(const an_data_opening *o, an_tokenizer **tokenizer, 
     an_context *ctx = o->ctx;
     AN_TRY_RETURN(find_tokenizer(o, place));
     return an_pretrained_tokenizer(tokenizer, ctx, *place);
+}
+
+int64_t an_data_elements(const an_dataset *dataset) {
+    an_field field;
+    an_field_init(&field, sizeof field);
+    return an_dataset_field(dataset, 0, &field) == AN_OK ? an_field_elements(&field) : 0;
+}
+
+an_status an_samples_check(const an_samples_opening *o, const char *what, const char *advice) {
+    const int64_t elements = an_data_elements(*o->source.dataset);
+    if (elements == o->model->elements) return AN_OK;
+    an_dataset_destroy(o->source.dataset);
+    return AN_ERROR(o->source.ctx, AN_ERR_SHAPE, "%s: %s has %lld numbers, but the model reads %lld%s", o->model->path,
+                    what, (long long)elements, (long long)o->model->elements, advice);
 }
 
 /* ---- opening ---- */

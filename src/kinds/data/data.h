@@ -2,6 +2,7 @@
 #ifndef AN_KINDS_DATA_DATA_H
 #define AN_KINDS_DATA_DATA_H
 
+#include "anneal/open.h"
 #include "anneal/text.h"
 #include "base/options/kind.h"
 #include "kinds/keys.h"
@@ -15,10 +16,19 @@ typedef struct an_data_opening {
     const char *path; /* of the source in the config, "data.train" */
 } an_data_opening;
 
+/* A file of samples that is being opened for a model. */
+typedef struct an_samples_opening {
+    an_data_opening source; /* that says how the file is read */
+    const an_samples_options *model;
+    an_samples_info *info;
+} an_samples_opening;
+
 typedef struct an_data_kind {
     an_kind kind;
     /* Makes the dataset; NULL: samples come from a program. */
     an_status (*open)(const an_data_opening *o);
+    /* The same of a file that is given, all of it, with or without targets. NULL: nobody predicts on such data. */
+    an_status (*open_samples)(const an_samples_opening *o);
     bool is_text;       /* so a spreadsheet in its place is worth a message of its own */
     bool is_in_memory;  /* its numbers are checked once, before the first step */
     bool has_tokenizer; /* the file NAME.tokenizer beside it says how many different tokens there are */
@@ -58,6 +68,11 @@ void an_data_remember(const an_data_opening *o);
 an_status an_data_ignores_borders(const an_data_opening *o, bool documents, bool *ignores);
 /* A tokenizer: the source's own, or that of the model that the weights come from. */
 an_status an_data_tokenizer(const an_data_opening *o, an_tokenizer **tokenizer, const char **place);
+/* Numbers or tokens of a sample's input. */
+int64_t an_data_elements(const an_dataset *dataset);
+/* Refuses samples that the model does not read: `what` ("an image") has another number of elements. `advice` ends the
+ * message. */
+an_status an_samples_check(const an_samples_opening *o, const char *what, const char *advice);
 /* Conversations and prompts with answers, or pairs of answers. */
 an_status an_data_open_chat(const an_data_opening *o, bool pairs);
 

@@ -17,8 +17,22 @@ static an_status open_source(const an_data_opening *o) {
     return an_dataset_create_idx(o->dataset, ctx, &s);
 }
 
+static an_status open_samples(const an_samples_opening *o) {
+    an_idx_source s;
+    an_idx_source_init(&s, sizeof s);
+    AN_TRY_RETURN(AN_FILL(&o->source, an_idx_source, &s));
+    s.inputs = o->model->path;
+    s.targets = NULL;
+    s.flat = true; /* in memory it is the same */
+    s.begin = 0;
+    s.end = 1;
+    AN_TRY_RETURN(an_dataset_create_idx(o->source.dataset, o->source.ctx, &s));
+    return an_samples_check(o, "an image", "");
+}
+
 const an_data_kind an_data_idx = {
     .kind = {.name = "idx", .options = options, .samples = AN_GIVES_NUMBERS},
     .open = open_source,
+    .open_samples = open_samples,
     .is_in_memory = true,
 };

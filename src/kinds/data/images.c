@@ -1,4 +1,6 @@
 /* Type images: a folder of pictures for each class. */
+#include <stdio.h>
+
 #include "kinds/data/data.h"
 #include "kinds/data/rows.h"
 
@@ -33,7 +35,36 @@ static an_status open_source(const an_data_opening *o) {
     return AN_OK;
 }
 
+/* A picture, a folder of pictures, or a folder of classes with pictures, whose names are then the classes. */
+static an_status open_samples(const an_samples_opening *o) {
+    an_context *ctx = o->source.ctx;
+    char advice[AN_PATH_TEXT + 128];
+    an_images_source s;
+    an_images_source_init(&s, sizeof s);
+    AN_TRY_RETURN(AN_FILL(&o->source, an_images_source, &s));
+    s.path = o->model->path;
+    s.has_targets = false;
+    s.flat = true; /* in memory it is the same */
+    s.begin = 0;
+    s.end = 1;
+    an_status status = an_dataset_create_images(o->source.dataset, ctx, &s);
+    if (status == AN_ERR_ARGUMENT) {
+        s.has_targets = o->info->has_classes = true;
+        status = an_dataset_create_images(o->source.dataset, ctx, &s);
+        if (status == AN_ERR_FILE)
+            return AN_ERROR(ctx, AN_ERR_FILE, "%s: has no PNG or JPEG files; as a folder of classes: %s", s.path,
+                            an_last_error(ctx));
+    }
+    AN_TRY_RETURN(status);
+    o->info->name = "file"; /* a prediction without the name of its file would say little */
+    snprintf(advice, sizeof advice,
+             "; give the sizes of the training images with --set %s.height=H, and width and channels likewise",
+             o->source.path);
+    return an_samples_check(o, "an image", advice);
+}
+
 const an_data_kind an_data_images = {
     .kind = {.name = "images", .options = options, .samples = AN_GIVES_NUMBERS},
     .open = open_source,
+    .open_samples = open_samples,
 };

@@ -32,8 +32,43 @@ static an_status open_source(const an_data_opening *o) {
     return AN_OK;
 }
 
+/* A record may have the members of targets or not. */
+static an_status open_samples(const an_samples_opening *o) {
+    an_context *ctx = o->source.ctx;
+    an_dataset **dataset = o->source.dataset;
+    const int64_t elements = o->model->elements;
+    an_jsonl_source s;
+    an_jsonl_source_init(&s, sizeof s);
+    AN_TRY_RETURN(AN_FILL(&o->source, an_jsonl_source, &s));
+    s.weights = o->source.config->settings->data.weights;
+    const int target_count = s.target_count;
+    s.path = o->model->path;
+    s.dtype = o->model->dtype;
+    s.weights_optional = true; /* that member too may be there or not */
+    s.classes = s.has_targets = false;
+    s.target_count = 0;
+    s.begin = 0;
+    s.end = 1;
+    an_status status = an_dataset_create_jsonl(dataset, ctx, &s);
+    int64_t numbers = *dataset ? an_data_elements(*dataset) : 0;
+    if (*dataset && numbers == elements) return AN_OK;
+    an_dataset_destroy(dataset);
+    if (s.input_count == 0) {
+        s.has_targets = true;
+        s.target_count = target_count;
+        status = an_dataset_create_jsonl(dataset, ctx, &s);
+        if (*dataset && an_data_elements(*dataset) == elements) return AN_OK;
+        if (*dataset && numbers == 0) numbers = an_data_elements(*dataset);
+    }
+    if (numbers == 0) return status;
+    return AN_ERROR(ctx, AN_ERR_SHAPE,
+                    "%s: a record has %lld numbers, but the model reads %lld, with or without the targets", s.path,
+                    (long long)numbers, (long long)elements);
+}
+
 const an_data_kind an_data_jsonl = {
     .kind = {.name = "jsonl", .options = options, .samples = AN_GIVES_NUMBERS},
     .open = open_source,
+    .open_samples = open_samples,
     .is_text = true,
 };

@@ -45,7 +45,24 @@ static an_status open_source(const an_data_opening *o) {
     return an_dataset_create_npy(o->dataset, ctx, &s);
 }
 
+/* An archive, whose array of inputs is called as in the training data. */
+static an_status open_samples(const an_samples_opening *o) {
+    an_npy_source s;
+    an_npy_source_init(&s, sizeof s);
+    AN_TRY_RETURN(AN_FILL(&o->source, an_npy_source, &s));
+    AN_TRY_RETURN(get_array_name(&o->source, "inputs", &s.inputs));
+    s.path = o->model->path;
+    s.labels = NULL;
+    s.dtype = o->model->dtype;
+    s.flat = true; /* in memory it is the same */
+    s.begin = 0;
+    s.end = 1;
+    AN_TRY_RETURN(an_dataset_create_npy(o->source.dataset, o->source.ctx, &s));
+    return an_samples_check(o, "a sample", "");
+}
+
 const an_data_kind an_data_npy = {
     .kind = {.name = "npy", .options = options, .samples = AN_GIVES_NUMBERS},
     .open = open_source,
+    .open_samples = open_samples,
 };

@@ -48,8 +48,30 @@ fail:
     return status;
 }
 
+/* The tokenizer is the run's, or that of the model which it began with. */
+static an_status open_samples(const an_samples_opening *o) {
+    an_status status;
+    const char *place = NULL;
+    an_tokenizer *tokenizer = NULL;
+    an_sentence_source s;
+    an_sentence_source_init(&s, sizeof s);
+    AN_TRY(an_data_tokenizer(&o->source, &tokenizer, &place));
+    s.path = o->model->path;
+    s.tokenizer = tokenizer;
+    s.context = o->model->elements;
+    s.padded = true;
+    s.has_targets = false;
+    o->info->sentences = true;
+    AN_TRY(an_dataset_create_sentences(o->source.dataset, o->source.ctx, &s));
+    status = AN_OK;
+fail:
+    an_tokenizer_destroy(&tokenizer);
+    return status;
+}
+
 const an_data_kind an_data_sentences = {
     .kind = {.name = "sentences", .options = options, .samples = AN_GIVES_SENTENCES},
     .open = open_source,
+    .open_samples = open_samples,
     .is_text = true,
 };
