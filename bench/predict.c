@@ -75,7 +75,7 @@ static an_status make(prediction *p, an_context *ctx, int threads) {
     an_batch_options_init(&batch, sizeof batch);
     batch.global = BATCH;
     training.batch = &batch;
-    options.maximum = p->samples;
+    options.max_samples = p->samples;
     options.threads = threads;
     TRY(an_dataset_create_arrays(&p->dataset, ctx, &source));
     TRY(bench_model(&p->graph, ctx, "mlp", p->dtype));

@@ -69,7 +69,7 @@ static an_status measure_worst(void *user, an_trainer *trainer, double *worst) {
     an_predictor_options_init(&options, sizeof options);
     an_predictor *predictor = NULL;
     (void)user;
-    options.maximum = POINTS;
+    options.max_samples = POINTS;
     for (int i = 0; i < POINTS; i++) {
         points[i][0] = (float)(i % SIDE) / (SIDE - 1);
         points[i][1] = (float)(i / SIDE) / (SIDE - 1); /* NOLINT(bugprone-integer-division): the row */

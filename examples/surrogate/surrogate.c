@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     if (argc != 2) return fail("usage: surrogate CONFIG");
     for (int i = 0; i < CELLS; i++) cells[i * SPECIES] = 0.5 + 0.5 * cos(0.05 * i);
 
-    options.maximum = CELLS;
+    options.max_samples = CELLS;
     an_status status = an_context_create(&ctx, NULL);
     if (status == AN_OK) status = an_trainer_open(&trainer, ctx, argv[1], NULL);
     if (status == AN_OK) status = teach(trainer, cells);

@@ -18,9 +18,9 @@ typedef struct an_generator an_generator;
 
 typedef struct an_generator_options {
     size_t size;
-    int64_t maximum; /* sequences at a time; 1 by default */
-    int64_t context; /* tokens of a sequence, with its prompt; 0: as many as the model was trained with */
-    int64_t chunk;   /* tokens of a prompt that are computed together; 256 by default. The bits do not depend on it */
+    int64_t max_sequences; /* maximum number of sequences at a time; 1 by default */
+    int64_t context;       /* tokens of a sequence, with its prompt; 0: as many as the model was trained with */
+    int64_t chunk; /* tokens of a prompt that are computed together; 256 by default. The bits do not depend on it */
     const char *output;       /* name of the model's logits; NULL: its first output */
     int threads;              /* 0: those of the context */
     an_dtype precision;       /* F32 or BF16; NONE: as the model was trained */
@@ -46,9 +46,9 @@ AN_API an_status an_generator_refresh(an_generator *generator, const an_trainer 
 
 typedef struct an_generator_info {
     size_t size;
-    int64_t vocabulary;    /* tokens are 0 to vocabulary - 1 */
-    int64_t context;       /* tokens of a sequence, with its prompt */
-    int64_t maximum, free; /* sequences: at a time, and how many may be added now */
+    int64_t vocabulary;          /* tokens are 0 to vocabulary - 1 */
+    int64_t context;             /* tokens of a sequence, with its prompt */
+    int64_t max_sequences, free; /* sequences at a time; how many can be added now */
     /* Bytes that the generator has allocated. peak is the sum. */
     int64_t weights, cache, work, tables;
     int64_t peak;

@@ -15,7 +15,7 @@ extern "C" {
 
 typedef struct an_predictor_options {
     size_t size;
-    int64_t maximum;            /* samples in one call, at most; 1 by default */
+    int64_t max_samples;        /* maximum number of samples in one call; 1 by default */
     const char *output;         /* name of the model's output; NULL: the first */
     const char *const *symbols; /* such as "tokens" */
     const int64_t *sizes;       /* and how large each is */

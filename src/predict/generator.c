@@ -166,11 +166,11 @@ static an_status keep_again(const an_generator *g, an_context *ctx) {
 }
 
 static an_status check_options(an_context *ctx, const an_generator_options *o) {
-    if (o->maximum < 1 || o->context < 0 || o->chunk < 1 || o->threads < 0)
+    if (o->max_sequences < 1 || o->context < 0 || o->chunk < 1 || o->threads < 0)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
-                        "most is %lld, context %lld, chunk %lld and threads %d; most and chunk must be 1 or more, the "
-                        "others 0 or more",
-                        (long long)o->maximum, (long long)o->context, (long long)o->chunk, o->threads);
+                        "max_sequences is %lld, context %lld, chunk %lld and threads %d; the first and chunk must be 1 "
+                        "or more, the others 0 or more",
+                        (long long)o->max_sequences, (long long)o->context, (long long)o->chunk, o->threads);
     if (o->precision != AN_DTYPE_NONE && o->precision != AN_DTYPE_F32 && o->precision != AN_DTYPE_BF16)
         return AN_ERROR(ctx, AN_ERR_ARGUMENT, "precision is %s; a generator computes in f32 or bf16",
                         an_dtype_name(o->precision));
@@ -196,7 +196,7 @@ static an_status make(an_generator **generator, an_context *ctx, const an_predic
     }
     AN_TRY(an_alloc(ctx, (void **)&g, 1, sizeof *g));
     g->owner = ctx;
-    g->maximum = options->maximum;
+    g->maximum = options->max_sequences;
     an_context_options_init(&own, sizeof own);
     own.isa = an_context_isa(ctx);
     own.allocator = &ctx->allocator;
@@ -324,7 +324,7 @@ an_status an_generator_info_get(const an_generator *generator, an_generator_info
     an_generator_info own = {.size = sizeof own,
                              .vocabulary = g->facts.vocabulary,
                              .context = g->context,
-                             .maximum = g->maximum,
+                             .max_sequences = g->maximum,
                              .free = g->maximum - g->used,
                              .weights = first->weights,
                              .cache = g->prompt_plan->sizes.program_state_bytes,

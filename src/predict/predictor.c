@@ -201,12 +201,12 @@ an_status an_predictor_make(an_predictor **predictor, an_context *ctx, const an_
     an_status status;
     an_predictor *p = NULL;
     *predictor = NULL;
-    AN_CHECK(ctx, options->maximum > 0 && options->threads >= 0, AN_ERR_ARGUMENT,
-             "most is %lld and threads %d; the first must be 1 or more, the second 0 or more",
-             (long long)options->maximum, options->threads);
+    AN_CHECK(ctx, options->max_samples > 0 && options->threads >= 0, AN_ERR_ARGUMENT,
+             "max_samples is %lld and threads %d; the first must be 1 or more, the second 0 or more",
+             (long long)options->max_samples, options->threads);
     AN_TRY(an_alloc(ctx, (void **)&p, 1, sizeof *p));
     p->owner = ctx;
-    p->maximum = options->maximum;
+    p->maximum = options->max_samples;
     AN_TRY(make_contexts(p, ctx, model->work, options->threads ? options->threads : an_context_threads(ctx)));
     status = fill(p, model, options->output);
     if (status != AN_OK) AN_FAIL(ctx, status, "%s", an_last_error(p->ctx));

@@ -82,7 +82,7 @@ static void assert_logits(const char *config, const char *golden) {
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
     an_trainer *t = open_run(config);
-    options.maximum = SEQUENCES;
+    options.max_samples = SEQUENCES;
     OK(ctx, an_predictor_create(&p, t, &options));
     snprintf(path, sizeof path, GOLDEN "%s/logits.txt", golden);
     FILE *file = fopen(path, "r");

@@ -113,7 +113,7 @@ static void find_logits(const char *model, const char *rest, float logits[TOKENS
     an_predictor_options_init(&options, sizeof options);
     an_trainer *t = open_model(model, rest);
     for (int i = 0; i < TOKENS; i++) tokens[i] = i * 5 % VOCABULARY;
-    options.maximum = 2;
+    options.max_samples = 2;
     OK(ctx, an_predictor_create(&p, t, &options));
     OK(ctx, an_predictor_run_tokens(p, 2, tokens, logits));
     an_predictor_destroy(&p);

@@ -226,7 +226,7 @@ static void test_logits_of_peft(void **state) {
         read_expected(cases[i / 2].name, &e);
         an_trainer *t =
             open_with(cases[i / 2].config, low ? "train: {precision: bf16}\n" : "train: {precision: f32}\n");
-        options.maximum = 2;
+        options.max_samples = 2;
         OK(ctx, an_predictor_create(&p, t, &options));
         OK(ctx, an_predictor_run_tokens(p, 2, e.tokens, logits));
         const double worst = furthest(logits, e.logits);
@@ -409,7 +409,7 @@ static void test_exports(void **state) {
         an_predictor_options_init(&options, sizeof options);
         an_predictor *p = NULL;
         an_checkpoint *c = NULL;
-        options.maximum = 2;
+        options.max_samples = 2;
         read_expected(cases[i].name, &e);
         forget("runs merged adapter");
         snprintf(text, sizeof text, "%strain: {precision: f32}\n", cases[i].config);

@@ -207,7 +207,7 @@ static void assert_logits(const char *path) {
     an_predictor *p = NULL;
     an_predictor_options o;
     an_predictor_options_init(&o, sizeof o);
-    o.maximum = SENTENCES;
+    o.max_samples = SENTENCES;
     o.symbol_count = 1;
     o.symbols = &symbol;
     o.sizes = &size;

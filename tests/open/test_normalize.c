@@ -141,7 +141,7 @@ static void predictors_agree(an_trainer *trainer, const char *path) {
     static float given[COUNT], again[COUNT];
     an_range_info ranges;
     an_range_info_init(&ranges, sizeof ranges);
-    options.maximum = COUNT;
+    options.max_samples = COUNT;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     OK(ctx, an_predictor_run_f32(predictor, COUNT, table[FIRST], given));
     an_predictor_destroy(&predictor);

@@ -75,7 +75,7 @@ static void assert_logits(const char *from, const char *name) {
     an_predictor_options_init(&options, sizeof options);
     read_reference(name, &r);
     an_trainer *t = open_model(from, "run: {steps: 1}\ntrain: {precision: f32}\n");
-    options.maximum = SEQUENCES;
+    options.max_samples = SEQUENCES;
     OK(ctx, an_predictor_create(&p, t, &options));
     OK(ctx, an_predictor_run_tokens(p, SEQUENCES, r.tokens, logits));
     for (int i = 0; i < ALL * VOCABULARY; i++) {

@@ -46,7 +46,7 @@ static int64_t predict(const char *path, float outputs[SENTENCES * MOST_CLASSES]
     an_predictor *p = NULL;
     an_predictor_options o;
     an_predictor_options_init(&o, sizeof o);
-    o.maximum = SENTENCES;
+    o.max_samples = SENTENCES;
     o.symbol_count = 1;
     o.symbols = &symbol;
     o.sizes = &size;

@@ -38,7 +38,7 @@ static an_trainer *save_run(const char *config) {
 static an_generator_options options_of(int64_t maximum, int64_t chunk, int threads) {
     an_generator_options o;
     an_generator_options_init(&o, sizeof o);
-    o.maximum = maximum;
+    o.max_sequences = maximum;
     o.chunk = chunk;
     o.threads = threads;
     return o;
@@ -147,7 +147,7 @@ static void test_the_same_with_blocks(void **state) {
         generate(g, &alone);
         an_generator_destroy(&g);
         for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-            o.maximum = ways[w].maximum, o.chunk = ways[w].chunk, o.threads = ways[w].threads;
+            o.max_sequences = ways[w].maximum, o.chunk = ways[w].chunk, o.threads = ways[w].threads;
             g = open_generator(&o);
             generate(g, &other);
             assert_memory_equal(&alone, &other, sizeof alone);
@@ -319,7 +319,7 @@ static void test_mistakes(void **state) {
     o.context = CONTEXT + 1;
     FAILS(ctx, an_generator_create(&g, trainer, &o), AN_ERR_ARGUMENT, "the model has 48 positions");
     o = options_of(0, 16, 1);
-    FAILS(ctx, an_generator_create(&g, trainer, &o), AN_ERR_ARGUMENT, "most is 0");
+    FAILS(ctx, an_generator_create(&g, trainer, &o), AN_ERR_ARGUMENT, "max_sequences is 0");
     an_trainer_destroy(&trainer);
 }
 

@@ -60,7 +60,7 @@ static an_predictor *make_predictor(run *r, int64_t maximum) {
     an_predictor *predictor = NULL;
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
-    options.maximum = maximum;
+    options.max_samples = maximum;
     OK(ctx, an_predictor_create(&predictor, r->trainer, &options));
     return predictor;
 }

@@ -73,7 +73,7 @@ static void assert_same(an_predictor *one, an_predictor *other) {
 static an_predictor_options options_of(int64_t maximum) {
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
-    options.maximum = maximum;
+    options.max_samples = maximum;
     return options;
 }
 
@@ -290,7 +290,7 @@ static void test_wrong_options(void **state) {
     options.symbol_count = -1;
     open_refused("saved", &options, AN_ERR_ARGUMENT, "symbol_count is -1");
     options = options_of(0);
-    open_refused("saved", &options, AN_ERR_ARGUMENT, "most is 0");
+    open_refused("saved", &options, AN_ERR_ARGUMENT, "max_samples is 0");
     options = options_of(1);
     options.output = "nothing";
     open_refused("saved", &options, AN_ERR_UNKNOWN, "no output 'nothing'");

@@ -92,7 +92,7 @@ static an_predictor *make_predictor(an_trainer *trainer, int64_t maximum, int th
     an_predictor *predictor = NULL;
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
-    options.maximum = maximum;
+    options.max_samples = maximum;
     options.threads = threads;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     return predictor;

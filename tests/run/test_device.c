@@ -100,7 +100,7 @@ static void finish(an_trainer *trainer, results *r) {
     r->evaluated = evaluation.loss;
     OK(ctx, an_trainer_state_hash(trainer, r->state));
     OK(ctx, an_trainer_weights_hash(trainer, r->weights));
-    options.maximum = OUTPUTS;
+    options.max_samples = OUTPUTS;
     options.threads = 1;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     OK(ctx, an_predictor_run_f32(predictor, OUTPUTS, inputs[0], r->predicted));

@@ -80,7 +80,7 @@ static void test_medium_learns(void **state) {
         double loss = 0;
         an_trainer *trainer = open_model(i ? ", matmul_precision: medium" : "");
         for (int s = 0; s < 200; s++) OK(ctx, an_trainer_step_on_f32(trainer, SAMPLES, &x[0][0], &y[0][0], &metrics));
-        options.maximum = SAMPLES;
+        options.max_samples = SAMPLES;
         OK(ctx, an_predictor_create(&predictor, trainer, &options));
         OK(ctx, an_predictor_run_f32(predictor, SAMPLES, &x[0][0], &outputs[0][0]));
         OK(ctx, an_trainer_step_on_f32(trainer, SAMPLES, &x[0][0], &y[0][0], &metrics));

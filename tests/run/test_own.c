@@ -69,7 +69,7 @@ static void predict(an_trainer *trainer, float *outputs) {
     an_predictor_options options;
     an_predictor_options_init(&options, sizeof options);
     for (int i = 0; i < OUTPUTS; i++) inputs[i][0] = (float)i / OUTPUTS, inputs[i][1] = (float)(i % 7) / 7;
-    options.maximum = OUTPUTS;
+    options.max_samples = OUTPUTS;
     options.threads = 2;
     OK(ctx, an_predictor_create(&predictor, trainer, &options));
     OK(ctx, an_predictor_run_f32(predictor, OUTPUTS, inputs[0], outputs));

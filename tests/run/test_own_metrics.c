@@ -45,7 +45,7 @@ static an_status measure_largest(void *user, an_trainer *trainer, double *value)
     static const float inputs[] = {0, 0, 0.5F, 0.5F, 1, 0, 0, 1};
     float outputs[4];
     an_predictor *predictor = NULL;
-    an_predictor_options options = {DEFAULTS(an_predictor_options), .maximum = 4};
+    an_predictor_options options = {DEFAULTS(an_predictor_options), .max_samples = 4};
     (void)user;
     an_status status = an_predictor_create(&predictor, trainer, &options);
     if (status == AN_OK) status = an_predictor_run_f32(predictor, 4, inputs, outputs);

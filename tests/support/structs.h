@@ -53,7 +53,7 @@
 #define DEFAULTS_an_bert_options .size = sizeof(an_bert_options), .token_types = 2, .epsilon = 1e-12
 #define DEFAULTS_an_llama_options .size = sizeof(an_llama_options), .rotary_base = 10000, .epsilon = 1e-5
 #define DEFAULTS_an_length_options .size = sizeof(an_length_options), .tokens_a_sample = 1
-#define DEFAULTS_an_predictor_options .size = sizeof(an_predictor_options), .maximum = 1
+#define DEFAULTS_an_predictor_options .size = sizeof(an_predictor_options), .max_samples = 1
 #define DEFAULTS_an_sampling_options .size = sizeof(an_sampling_options), .top_p = 1, .repetition_penalty = 1
 
 #endif

@@ -102,7 +102,7 @@ static inline void ask(an_predictor *predictor) {
 }
 
 static inline void predict(an_trainer *trainer) {
-    const an_predictor_options options = {DEFAULTS(an_predictor_options), .maximum = SAMPLES};
+    const an_predictor_options options = {DEFAULTS(an_predictor_options), .max_samples = SAMPLES};
     an_predictor *predictor = NULL;
     an_range_info ranges;
     an_range_info_init(&ranges, sizeof ranges);
@@ -115,7 +115,7 @@ static inline void predict(an_trainer *trainer) {
 }
 
 static inline void predict_from_checkpoint(void) {
-    const an_predictor_options options = {DEFAULTS(an_predictor_options), .maximum = SAMPLES};
+    const an_predictor_options options = {DEFAULTS(an_predictor_options), .max_samples = SAMPLES};
     an_predictor *predictor = NULL;
     DO(an_predictor_open, &predictor, ctx, "run", &options);
     ask(predictor);

@@ -224,7 +224,7 @@ static void test_accuracy_counts_the_largest(void **state) {
     run r;
     (void)state;
     run_create(&r, &options, 0);
-    maximum.maximum = EVALUATION;
+    maximum.max_samples = EVALUATION;
     OK(ctx, an_predictor_create(&predictor, r.trainer, &maximum));
     OK(ctx, an_predictor_run_f32(predictor, EVALUATION, inputs[TRAINING], y[0]));
     for (int i = 0; i < EVALUATION; i++) {

@@ -381,7 +381,7 @@ static expected expect(const run *r, int64_t batch) {
     an_predictor *predictor = NULL;
     expected e = {0};
     int64_t batches = 0;
-    maximum.maximum = 1;
+    maximum.max_samples = 1;
     OK(ctx, an_predictor_create(&predictor, r->trainer, &maximum));
     for (int64_t begin = 0; begin < EVALUATION; begin += batch, batches++) {
         double loss = 0, targets = 0;

@@ -318,7 +318,7 @@ static int open_generator(work *w, const cli_checkpoint *from, an_context *ctx) 
     int64_t threads = 0;
     an_generator_options_init(&o, sizeof o);
     w->batch = w->talks ? 1 : an_smaller(w->batch, w->prompts.count);
-    o.maximum = w->batch;
+    o.max_sequences = w->batch;
     int code = cli_number(w->call, CONTEXT, 2, &o.context);
     if (code == CLI_DONE) code = cli_choice(w->call, PRECISION, precisions, &precision);
     if (code == CLI_DONE) code = cli_choice(w->call, STORAGE, storages, &storage);

@@ -202,12 +202,12 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     const int64_t in = an_predictor_input_elements(p->predictor), out = an_predictor_output_elements(p->predictor);
     an_predictor_destroy(&p->predictor);
-    with.maximum = an_smaller(MOST, ELEMENTS / an_smaller(out, ELEMENTS));
+    with.max_samples = an_smaller(MOST, ELEMENTS / an_smaller(out, ELEMENTS));
     status = make_predictor(p, from, t, &with);
     if (status != AN_OK) return cli_refuse(t->call, t->ctx, NULL, status);
     p->samples.dtype = an_predictor_dtype(p->predictor);
     p->samples.elements = in;
-    p->samples.maximum = with.maximum;
+    p->samples.maximum = with.max_samples;
     p->samples.sentences = !t->trainer;
     p->out.elements = p->out.classes = out;
     p->out.dtype = p->samples.dtype == AN_DTYPE_F64 ? AN_DTYPE_F64 : AN_DTYPE_F32;
@@ -216,10 +216,11 @@ static int prepare(predicting *p, const cli_checkpoint *from, cli_training *t) {
         p->out.kind = CLI_TOKENS;
         p->out.classes = out / in;
     }
-    p->inputs = malloc((size_t)(with.maximum * in) * an_dtype_size(p->samples.dtype));
-    p->outputs = malloc((size_t)(with.maximum * out) * an_dtype_size(p->out.dtype));
-    return p->inputs && p->outputs ? CLI_DONE
-                                   : cli_fail(t->call, "not enough memory for %lld samples", (long long)with.maximum);
+    p->inputs = malloc((size_t)(with.max_samples * in) * an_dtype_size(p->samples.dtype));
+    p->outputs = malloc((size_t)(with.max_samples * out) * an_dtype_size(p->out.dtype));
+    return p->inputs && p->outputs
+               ? CLI_DONE
+               : cli_fail(t->call, "not enough memory for %lld samples", (long long)with.max_samples);
 }
 
 static an_status predict_some(predicting *p, int64_t n) {

@@ -72,7 +72,7 @@ int cli_writer_open(cli_writer *w, cli_training *t) {
     const int code = read_prompts(w, t, path);
     if (code != CLI_DONE) return code;
     an_generator_options_init(&o, sizeof o);
-    o.maximum = an_smaller(MOST, w->count);
+    o.max_sequences = an_smaller(MOST, w->count);
     const an_status status = an_generator_create(&w->generator, t->trainer, &o);
     return status == AN_OK ? CLI_DONE : cli_refuse(t->call, t->ctx, NULL, status);
 }
