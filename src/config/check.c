@@ -283,7 +283,8 @@ static an_status accumulate_by_epoch(an_config *c, const an_config_node *table) 
     int64_t first = 0;
     an_read_count(table->first->key, &first);
     if (first != 0)
-        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT, "%s: batch.accumulate begins with epoch %lld; add a value for epoch 0",
+        return AN_ERROR(c->ctx, AN_ERR_ARGUMENT,
+                        "%s: batch.accumulate begins after %lld epochs; add a value for 0, the start of the run",
                         AN_SPOT(table->first->key_place), (long long)first);
     return AN_OK;
 }
@@ -306,9 +307,10 @@ static an_status check_accumulate(an_config *c, const an_config_node *table) {
     an_context *ctx = c->ctx;
     int64_t accumulate = 0, micro, product, global;
     if (table->count == 0)
-        return AN_ERROR(ctx, AN_ERR_PARSE,
-                        "%s: batch.accumulate is empty; it takes a number, or a table that maps epochs to numbers",
-                        AN_SPOT(table->key_place));
+        return AN_ERROR(
+            ctx, AN_ERR_PARSE,
+            "%s: batch.accumulate is empty; it takes a number, or a table that maps finished epochs to numbers",
+            AN_SPOT(table->key_place));
     if (!count_of(c, "batch.micro", &micro))
         return AN_ERROR(ctx, AN_ERR_ARGUMENT,
                         "%s: batch.accumulate counts micro-batches, but batch.micro is auto; set batch.micro",

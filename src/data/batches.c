@@ -26,8 +26,9 @@ static an_status check_options(an_context *ctx, int64_t samples, const an_batch_
         AN_CHECK(
             ctx, o->table[i].accumulate > 0 && (i ? o->table[i].epoch > o->table[i - 1].epoch : o->table[i].epoch == 0),
             AN_ERR_ARGUMENT,
-            "batch: the table of accumulate must begin with epoch 0 and be sorted by epoch; entry %d is %lld: %lld", i,
-            (long long)o->table[i].epoch, (long long)o->table[i].accumulate);
+            "batch: the table of accumulate must begin with 0 finished epochs and be sorted by them; entry %d is %lld: "
+            "%lld",
+            i, (long long)o->table[i].epoch, (long long)o->table[i].accumulate);
     return AN_OK;
 fail:
     return status;

@@ -32,7 +32,7 @@ log:   {every: 1 epoch}
 Y
 "${anneal[@]}" train epochs.yaml >out 2>err || fail "it ended with $?"
 says '53 steps, 5 epochs of 3 to 20 steps'
-says 'by epoch: 8 micro-batches from epoch 0, 4 from epoch 1, 1 from epoch 3'
+says 'by epoch: 8 micro-batches from epoch 1, 4 from epoch 2, 1 from epoch 4'
 [ "$(steps whole val_loss)" = '3 8 13 33 53' ] || fail "evaluations at $(steps whole val_loss)"
 [ "$(steps whole loss)" = '1 3 8 13 33 53' ] || fail "log lines at $(steps whole loss)"
 saved=$(cd whole/checkpoints && echo step-*)

@@ -82,7 +82,7 @@ mistake 2 'c.yaml:5:9: batch.global is 16, but micro 4 × accumulate 3 = 12; cha
     'batch: {global: 16, micro: 4, accumulate: 3}'
 mistake 2 'c.yaml:5:17: batch.global is '\''0'\''; it takes a whole number of at least 1' \
     'batch: {global: 0}'
-mistake 2 'c.yaml:5:8: batch: the table of accumulate must begin with epoch 0 and be sorted by epoch; entry 0 is 1: 2' \
+mistake 2 'c.yaml:5:8: batch: the table of accumulate must begin with 0 finished epochs and be sorted by them; entry 0 is 1: 2' \
     'batch: {micro: 4, accumulate: {1: 2}}'
 mistake 2 'c.yaml:5:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; set it to at most 4' \
     'batch: {global: 4, leaves: 8}'

@@ -290,8 +290,8 @@ static const refusal refusals[] = {
     {BOTH "batch: {global: twelve}\n", NULL,
      "run.yaml:3:17: batch.global is 'twelve'; it takes a whole number of at least 1"},
     {BOTH "batch: {accumulate: {0: 0}}\n", NULL,
-     "run.yaml:3:25: batch.accumulate.0 is '0'; it takes a whole number, or a table that maps epochs to whole numbers "
-     "of at least 1"},
+     "run.yaml:3:25: batch.accumulate.0 is '0'; it takes a whole number, or a table that maps finished epochs to "
+     "whole numbers of at least 1"},
     {BOTH "ranks: {shard: fsdp}\n", NULL, "run.yaml:3:16: ranks.shard is 'fsdp'; use full"},
     {BOTH "ranks: {shard: NO_SHARD}\n", NULL,
      "run.yaml:3:16: ranks.shard is 'NO_SHARD'; use none: every rank then has everything"},
@@ -322,7 +322,7 @@ static const refusal refusals[] = {
      "run.yaml:3:31: batch.accumulate changes by epoch, and with it the number of samples in a step, but batch.global "
      "is fixed at 32; remove batch.global"},
     {BOTH "batch: {micro: 4, accumulate: {2: 8, 4: 4}}\n", NULL,
-     "run.yaml:3:32: batch.accumulate begins with epoch 2; add a value for epoch 0"},
+     "run.yaml:3:32: batch.accumulate begins after 2 epochs; add a value for 0, the start of the run"},
     {BOTH "batch: {global: 4, leaves: 8}\n", NULL,
      "run.yaml:3:20: batch.leaves is 8, but a step has 4 samples, so 4 leaves would be empty; set it to at most 4"},
     {BOTH "optimizer: {type: sgd, nesterov: on}\n", NULL,

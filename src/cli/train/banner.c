@@ -135,7 +135,7 @@ static void say_data(cli_training *t) {
     row_end(&r);
 }
 
-/* "; by epoch: 8 micro-batches from epoch 0, 4 from epoch 4" */
+/* "; by epoch: 8 micro-batches from epoch 1, 4 from epoch 5": epochs count from 1, the keys are finished epochs */
 static void add_accumulation(row *r) {
     an_config *config = r->training->config;
     const int entries = an_config_size(config, AN_SETTING(batch.accumulate));
@@ -144,7 +144,7 @@ static void add_accumulation(row *r) {
         double accumulate;
         if (an_config_pair(config, AN_SETTING(batch.accumulate), i, &epoch, &accumulate) != AN_OK) return;
         ADD(r, "%s %.0f%s from epoch %lld", i ? "," : "; by epoch:", accumulate, i ? "" : " micro-batches",
-            (long long)epoch);
+            (long long)epoch + 1);
     }
 }
 

@@ -44,7 +44,7 @@ static const an_option options[] = {
     OPTION_AT(
         190, "schedule.points", REAL_MAP, REQUIRED, "", FROM(0), FIXED(RATE), DERIVED,
         "map of steps to factors on the learning rate, with straight lines between them, such as {0: 0, 500: 1, 20000: "
-        "0.1}"),
+        "0.1}; steps count from the end of the warm-up"),
     OPTIONS_END,
 };
 

@@ -28,8 +28,8 @@ static const an_option options[] = {
     OPTION_AT(
         210, "schedule.milestones", LENGTHS, REQUIRED, "", UNITS("steps|epochs|tokens|samples|share"), FIXED(RATE),
         DERIVED,
-        "start of each part after the first, counted from the end of the warm-up; a share inside a part is a share of "
-        "that part"),
+        "start of each part after the first, counted from the end of the warm-up; 2 epochs means after two epochs. A "
+        "share inside a part is a share of that part"),
     OPTIONS_END,
 };
 

@@ -12,7 +12,9 @@ static double factor(const an_schedule_options *o, int64_t u, int64_t length) {
 
 static const an_option options[] = {
     OPTION_AT(150, "schedule.period", LENGTH, REQUIRED, "", UNITS("steps|epochs|tokens|samples|share"), FIXED(RATE),
-              DERIVED, "interval between drops of the learning rate"),
+              DERIVED,
+              "interval between drops of the learning rate, counted from the end of the warm-up; 2 epochs means after "
+              "every two epochs"),
     OPTION_AT(160, "schedule.gamma", REAL, "0.1", "", ABOVE(0), FIXED(RATE), INTO(IN(an_schedule_options, gamma)),
               "factor on the learning rate after every period; same as PyTorch"),
     OPTIONS_END,
