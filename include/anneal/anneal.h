@@ -29,6 +29,8 @@
 extern "C" {
 #endif
 
+/* ==== simple ==== what most programs need */
+
 /* ---- training ---- */
 
 typedef struct an_trainer an_trainer;
@@ -43,59 +45,49 @@ struct an_open_options; /* open.h */
  * another checkpoint, or start a new run in any case. */
 AN_API an_status an_trainer_open(an_trainer **trainer, an_context *ctx, const char *file,
                                  const struct an_open_options *options);
+/* Destroys a trainer, with the model and data that it owns, and sets the pointer to NULL. */
 AN_API void an_trainer_destroy(an_trainer **trainer);
 
-AN_API int64_t an_trainer_steps(const an_trainer *trainer); /* of the whole run; INT64_MAX: a stream without a length */
-AN_API int64_t an_trainer_next_step(const an_trainer *trainer); /* from 0; an_trainer_steps: the run is done */
+/* The number of steps of the whole run; INT64_MAX: a stream without a length. Not collective. */
+AN_API int64_t an_trainer_steps(const an_trainer *trainer);
+/* The number of steps that have been taken, which is also the next step's number, counted from 0. It equals
+ * an_trainer_steps when the run is done. Not collective. */
+AN_API int64_t an_trainer_next_step(const an_trainer *trainer);
 
 /* The numbers of a step. */
 typedef struct an_step_metrics {
     size_t size;
-    int64_t step; /* of the run, from 1 */
+    int64_t step; /* of the run; counts from 1 */
     double loss;  /* mean over the targets of the step */
     double rate;  /* learning rate of the step */
     double norm;  /* L2 norm of the gradients, before clipping */
     double scale; /* loss scale */
     int64_t targets, samples;
     int64_t skips;     /* skipped steps of the run so far, including this one */
-    int64_t epoch;     /* that the step belongs to, from 1; 0: a stream has no epochs */
+    int64_t epoch;     /* epoch of the step; counts from 1; 0: a stream has no epochs */
     double epoch_loss; /* mean over the targets of the epoch's steps so far; skipped steps do not count */
     bool skipped;
-    bool ends_epoch; /* it is the last step of its epoch */
+    bool ends_epoch; /* the last step of its epoch */
     uint8_t reserved[6];
 } an_step_metrics;
 AN_API void an_step_metrics_init(an_step_metrics *metrics, size_t size);
 
-/* Takes one optimizer step on the next samples. `metrics` may be NULL. After an error the weights are as they were
- * before the call. AN_ERR_STATE: the run has no more steps. AN_ERR_NONFINITE: the loss or a gradient is not finite and
- * such steps are not skipped, or too many steps in a row were skipped, or the f16 loss scale would fall below 1. The
- * message says which, and names the first value that is not finite. */
+/* Takes one optimizer step on the next samples. `metrics` may be NULL. AN_ERR_STATE: the run has no more steps.
+ * AN_ERR_NONFINITE: the loss or a gradient is not finite and such steps are not skipped, or too many steps in a row
+ * were skipped, or the f16 loss scale would fall below 1; the message says which, and names the first value that is not
+ * finite. After an error the weights are as they were before the call. Collective. */
 AN_API an_status an_trainer_step(an_trainer *trainer, an_step_metrics *metrics);
 
-/* Takes one step on n samples of the caller's own, in place of the step that the data would give. The samples are read
- * before the call returns. The first dimension of both arrays is n (the last one in Fortran). The other dimensions are
- * those of the model's only input and of its targets. Any strides are allowed. f32 and f64 are converted to the model's
- * type. n may be larger than a micro-batch or than batch.global: the samples are cut into leaves and micro-batches
- * as in any step, and the loss is the mean over all of them. */
-AN_API an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
-                                    an_step_metrics *metrics);
-/* The same with dense arrays, for models whose targets are real numbers. */
-AN_API an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const float *inputs, const float *targets,
-                                        an_step_metrics *metrics);
-AN_API an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
-                                        an_step_metrics *metrics);
-
-/* Saves the run under the caller's own step number. Returns when the checkpoint is durable. AN_ERR_STATE if the run
- * already has a checkpoint of this user step; nothing is written then. All of these checkpoints are kept, or the
- * newest `save.keep_named` of them. */
+/* Saves the run under the caller's own step number, and returns when the checkpoint is durable. All of these
+ * checkpoints are kept, or the newest `save.keep_named` of them. AN_ERR_STATE: the run already has a checkpoint of this
+ * user step; nothing is written. Collective. */
 AN_API an_status an_trainer_save(an_trainer *trainer, int64_t user_step);
-/* The user step of the last such save, in this process or an earlier one; 0: there was none. */
+/* The user step of the last such save, in this process or an earlier one; 0: there was none. Not collective. */
 AN_API int64_t an_trainer_user_step(const an_trainer *trainer);
 
 /* ---- prediction ---- */
 
-/* The weights that a model is evaluated, predicted with or exported with. A run may keep a moving average of
- * its weights (train.ema). */
+/* Which weights evaluation, prediction and export use. A run may keep a moving average of its weights (train.ema). */
 typedef enum an_model_weights {
     AN_MODEL_WEIGHTS_AUTO = 0,    /* the moving average if there is one, or else the weights */
     AN_MODEL_WEIGHTS_RAW = 1,     /* the weights that the optimizer updates */
@@ -106,14 +98,31 @@ typedef enum an_model_weights {
 typedef struct an_predictor an_predictor;
 struct an_predictor_options; /* predict.h */
 
-/* A predictor with a copy of the trainer's present weights, or of their moving average if the trainer keeps one.
- * `options` may be NULL: one sample a call. */
+/* Creates a predictor with a copy of the trainer's present weights, or of their moving average if the trainer keeps
+ * one. `options` may be NULL: one sample per call. */
 AN_API an_status an_predictor_create(an_predictor **predictor, an_trainer *trainer,
                                      const struct an_predictor_options *options);
 AN_API void an_predictor_destroy(an_predictor **predictor);
-/* Predicts n dense samples, for models with one input of real numbers. */
+/* Predicts n dense samples, for models with one input of real numbers. n is at most
+ * an_predictor_options.max_samples. */
 AN_API an_status an_predictor_run_f32(an_predictor *predictor, int64_t n, const float *inputs, float *outputs);
 AN_API an_status an_predictor_run_f64(an_predictor *predictor, int64_t n, const double *inputs, double *outputs);
+
+/* ==== details ==== the rest of the interface */
+
+/* Takes one step on n samples of the caller, instead of the next samples of the data. The samples are read before the
+ * call returns; the arrays stay the caller's. The first dimension of both arrays is n (the last one in Fortran). The
+ * other dimensions are those of the model's only input and of its targets. Any strides are allowed. f32 and f64 are
+ * converted to the model's type. n may be larger than a micro-batch or than batch.global: the samples are cut into
+ * leaves and micro-batches as in any step, and the loss is the mean over all of them. Fails as an_trainer_step does.
+ * Collective. */
+AN_API an_status an_trainer_step_on(an_trainer *trainer, int64_t n, const an_array *inputs, const an_array *targets,
+                                    an_step_metrics *metrics);
+/* The same with dense arrays, for models whose targets are real numbers. */
+AN_API an_status an_trainer_step_on_f32(an_trainer *trainer, int64_t n, const float *inputs, const float *targets,
+                                        an_step_metrics *metrics);
+AN_API an_status an_trainer_step_on_f64(an_trainer *trainer, int64_t n, const double *inputs, const double *targets,
+                                        an_step_metrics *metrics);
 
 #ifdef __cplusplus
 }

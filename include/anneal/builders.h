@@ -1,17 +1,14 @@
-/* The builders of ops and layers. graph.h includes it where its parts belong, so including this header is including
- * graph.h. None of these functions is collective. */
+/* Builders of ops and layers. Part of graph.h: including this header includes graph.h. Every builder returns the new
+ * value, which belongs to the graph. None of these functions is collective. */
 #ifndef ANNEAL_GRAPH_H
 #include "anneal/graph.h"
 #elif !defined(ANNEAL_BUILDERS_H)
 #define ANNEAL_BUILDERS_H
 
-/* In an_reshape: a dimension that takes the remaining elements. */
-#define AN_REST INT64_MIN
+/* ==== simple ==== what most programs need */
 
-/* ---- products ---- */
-
-/* Matrix product a·b over the last two dimensions. The leading dimensions broadcast. */
-AN_API an_value an_matmul(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b);
+/* ---- layers ---- Parameters are named name.weight, name.bias, … in the open scope. If the name is NULL, they are
+ * named weight, bias, … */
 
 typedef struct an_convolution_options {
     size_t size;
@@ -21,25 +18,40 @@ typedef struct an_convolution_options {
     int64_t groups;      /* 1 by default */
 } an_convolution_options;
 AN_API void an_convolution_options_init(an_convolution_options *options, size_t size);
-/* src (batch, channels, height, width), weights (filters, channels / groups, height, width). `options` may be NULL. */
-AN_API an_value an_convolution(an_graph *graph, an_value src, an_value weights, const an_convolution_options *options);
 
-typedef struct an_pool_options {
+AN_API an_value an_linear(an_graph *graph, an_value src, const char *name, an_dim features);
+AN_API an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim features); /* no bias */
+AN_API an_value an_convolution_layer(an_graph *graph, an_value src, const char *name, int64_t filters, int64_t window,
+                                     const an_convolution_options *options);
+AN_API an_value an_embedding_layer(an_graph *graph, an_value indices, const char *name, an_dtype dtype, an_dim entries,
+                                   an_dim width);
+AN_API an_value an_layer_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon);
+AN_API an_value an_rms_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon);
+AN_API an_value an_batch_norm_layer(an_graph *graph, an_value src, const char *name, double momentum, double epsilon);
+
+/* ---- losses ---- Each is a sum over its targets. A step divides by its number of targets. */
+
+typedef struct an_cross_entropy_options {
     size_t size;
-    int64_t window[2];
-    int64_t stride[2]; /* 0: the size of the window */
-    int64_t padding[2];
-    /* average pooling divides by all elements of the window, also those of the padding; true by default */
-    bool count_padding;
-    uint8_t reserved[7];
-} an_pool_options;
-AN_API void an_pool_options_init(an_pool_options *options, size_t size);
-AN_API an_value an_max_pool(an_graph *graph, an_value src, const an_pool_options *options);
-AN_API an_value an_average_pool(an_graph *graph, an_value src, const an_pool_options *options);
+    int64_t ignored; /* target that does not count; -100 by default */
+    double label_smoothing;
+} an_cross_entropy_options;
+AN_API void an_cross_entropy_options_init(an_cross_entropy_options *options, size_t size);
+/* logits (…, classes), targets i32 or i64 (…). `options` may be NULL. */
+AN_API an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets,
+                                 const an_cross_entropy_options *options);
+AN_API an_value an_squared_error(an_graph *graph, an_value src, an_value targets);
+AN_API an_value an_absolute_error(an_graph *graph, an_value src, an_value targets);
+AN_API an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta);
+AN_API an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets);
+/* The same loss, with each target's loss multiplied by a weight before the sum. The dimensions of the weights are the
+ * leading ones of the targets: one weight for each sample, or one for each target. Weights get no gradient, and the
+ * number of targets does not change. */
+AN_API an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights);
 
 /* ---- elementwise ---- */
 
-/* Adds a bias with one dimension along an axis (negative: from the end). */
+/* Adds a bias of one dimension along an axis (negative: from the end). */
 AN_API an_value an_bias(an_graph *graph, an_value src, an_value bias, int axis);
 AN_API an_value an_relu(an_graph *graph, an_value src);
 AN_API an_value an_gelu(an_graph *graph, an_value src);      /* by erf */
@@ -70,6 +82,47 @@ AN_API an_value an_minimum(an_graph *graph, an_value a, an_value b);
 AN_API an_value an_power(an_graph *graph, an_value a, an_value b);
 AN_API an_value an_cast(an_graph *graph, an_value src, an_dtype dtype);
 
+/* ---- shape ---- These are views where possible. */
+
+/* In an_reshape: the dimension that takes the remaining elements. */
+#define AN_REST INT64_MIN
+
+AN_API an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims);
+AN_API an_value an_transpose(an_graph *graph, an_value src, int a, int b); /* swaps two axes */
+AN_API an_value an_permute(an_graph *graph, an_value src, int axis_count, const int *axes);
+AN_API an_value an_slice(an_graph *graph, an_value src, int axis, an_dim begin, an_dim end);
+/* Equal parts along an axis; part i is an_value_output(value, i). */
+AN_API an_value an_split(an_graph *graph, an_value src, int axis, int parts);
+AN_API an_value an_expand(an_graph *graph, an_value src, int ndims, const an_dim *dims);
+AN_API an_value an_contiguous(an_graph *graph, an_value src);
+AN_API an_value an_concat(an_graph *graph, int axis, int count, const an_value *values);
+AN_API an_value an_pad(an_graph *graph, an_value src, int axis, an_dim before, an_dim after); /* zeros */
+/* dst[…,j,…] = src[…,indices[…,j,…],…] along the axis. indices has as many dimensions as src. */
+AN_API an_value an_gather(an_graph *graph, an_value src, an_value indices, int axis);
+
+/* ==== details ==== the rest of the interface */
+
+/* ---- products ---- */
+
+/* Matrix product a·b over the last two dimensions. The leading dimensions broadcast. */
+AN_API an_value an_matmul(an_graph *graph, an_value a, an_value b, bool transpose_a, bool transpose_b);
+
+/* src (batch, channels, height, width), weights (filters, channels / groups, height, width). `options` may be NULL. */
+AN_API an_value an_convolution(an_graph *graph, an_value src, an_value weights, const an_convolution_options *options);
+
+typedef struct an_pool_options {
+    size_t size;
+    int64_t window[2];
+    int64_t stride[2]; /* 0: the size of the window */
+    int64_t padding[2];
+    /* average pooling divides by all elements of the window, including the padding; true by default */
+    bool count_padding;
+    uint8_t reserved[7];
+} an_pool_options;
+AN_API void an_pool_options_init(an_pool_options *options, size_t size);
+AN_API an_value an_max_pool(an_graph *graph, an_value src, const an_pool_options *options);
+AN_API an_value an_average_pool(an_graph *graph, an_value src, const an_pool_options *options);
+
 /* ---- reductions and norms ---- */
 
 /* AN_AXES(0, 2) expands to two arguments: the number of axes and a pointer to them. Negative axes count from the
@@ -89,11 +142,11 @@ AN_API an_value an_reduce_mean(an_graph *graph, an_value src, int axis_count, co
 AN_API an_value an_reduce_max(an_graph *graph, an_value src, int axis_count, const int *axes, bool keep);
 AN_API an_value an_softmax(an_graph *graph, an_value src, int axis);
 AN_API an_value an_log_softmax(an_graph *graph, an_value src, int axis);
-/* Over the last dimension. `bias` may be AN_NONE. */
+/* Normalizes over the last dimension. `bias` may be AN_NONE. */
 AN_API an_value an_layer_norm(an_graph *graph, an_value src, an_value weight, an_value bias, double epsilon);
 AN_API an_value an_rms_norm(an_graph *graph, an_value src, an_value weight, double epsilon);
-/* Over all dimensions except dimension 1. Training uses the statistics of the micro-batch and returns them as outputs
- * of the program. Evaluation uses the running statistics, which are run states. */
+/* Normalizes over all dimensions except dimension 1. Training uses the statistics of the micro-batch and returns them
+ * as outputs of the program. Evaluation uses the running statistics, which are run states. */
 AN_API an_value an_batch_norm(an_graph *graph, an_value src, an_value weight, an_value bias, an_value running_mean,
                               an_value running_variance, double momentum, double epsilon);
 
@@ -118,7 +171,7 @@ AN_API an_value an_rotary(an_graph *graph, an_value src, const an_rotary_options
 typedef struct an_attention_options {
     size_t size;
     double scale;          /* 0: 1 / sqrt(head size) */
-    int64_t window;        /* a query sees at most this many keys back, including its own; 0: all */
+    int64_t window;        /* maximum number of keys that a query sees, its own and those before it; 0: all */
     an_value query_offset; /* scalar i64; AN_NONE by default: 0 */
     an_value documents; /* i32 or i64 (batch, tokens): a query sees only keys of its own document; AN_NONE by default */
     an_value mask;      /* added to the scores; broadcasts to (batch, heads, queries, keys); AN_NONE by default */
@@ -132,55 +185,8 @@ AN_API void an_attention_options_init(an_attention_options *options, size_t size
  * heads. `options` may be NULL. */
 AN_API an_value an_attention(an_graph *graph, an_value q, an_value k, an_value v, const an_attention_options *options);
 
-/* In training only. `samples` is an i64 input (batch) of global sample numbers, for dimension 0 of src. */
+/* Drops elements, in training only. `samples` is an i64 input (batch) of global sample numbers, for dimension 0 of
+ * src. */
 AN_API an_value an_dropout(an_graph *graph, an_value src, an_value samples, double rate);
-
-/* ---- shape ---- These are views where possible. */
-
-AN_API an_value an_reshape(an_graph *graph, an_value src, int ndims, const an_dim *dims);
-AN_API an_value an_transpose(an_graph *graph, an_value src, int a, int b); /* swaps two axes */
-AN_API an_value an_permute(an_graph *graph, an_value src, int axis_count, const int *axes);
-AN_API an_value an_slice(an_graph *graph, an_value src, int axis, an_dim begin, an_dim end);
-/* Equal parts along an axis; part i is an_value_output(value, i). */
-AN_API an_value an_split(an_graph *graph, an_value src, int axis, int parts);
-AN_API an_value an_expand(an_graph *graph, an_value src, int ndims, const an_dim *dims);
-AN_API an_value an_contiguous(an_graph *graph, an_value src);
-AN_API an_value an_concat(an_graph *graph, int axis, int count, const an_value *values);
-AN_API an_value an_pad(an_graph *graph, an_value src, int axis, an_dim before, an_dim after); /* zeros */
-/* dst[…,j,…] = src[…,indices[…,j,…],…] along the axis. indices has as many dimensions as src. */
-AN_API an_value an_gather(an_graph *graph, an_value src, an_value indices, int axis);
-
-/* ---- losses ---- Each is a sum over its targets. A step divides by its number of targets. */
-
-typedef struct an_cross_entropy_options {
-    size_t size;
-    int64_t ignored; /* target that does not count; -100 by default */
-    double label_smoothing;
-} an_cross_entropy_options;
-AN_API void an_cross_entropy_options_init(an_cross_entropy_options *options, size_t size);
-/* logits (…, classes), targets i32 or i64 (…). `options` may be NULL. */
-AN_API an_value an_cross_entropy(an_graph *graph, an_value logits, an_value targets,
-                                 const an_cross_entropy_options *options);
-AN_API an_value an_squared_error(an_graph *graph, an_value src, an_value targets);
-AN_API an_value an_absolute_error(an_graph *graph, an_value src, an_value targets);
-AN_API an_value an_huber_error(an_graph *graph, an_value src, an_value targets, double delta);
-AN_API an_value an_binary_cross_entropy(an_graph *graph, an_value logits, an_value targets);
-/* The same loss, with each target's loss multiplied by a weight before the sum. The dimensions of the weights are the
- * first ones of the targets: one weight for each sample, or one for each target. Weights get no gradient, and the
- * number of targets does not change. */
-AN_API an_value an_weigh_loss(an_graph *graph, an_value loss, an_value weights);
-
-/* ---- layers ---- Parameters are named name.weight, name.bias, … in the open scope. If the name is NULL, they are
- * named weight, bias, … */
-
-AN_API an_value an_linear(an_graph *graph, an_value src, const char *name, an_dim features);
-AN_API an_value an_linear_plain(an_graph *graph, an_value src, const char *name, an_dim features); /* no bias */
-AN_API an_value an_convolution_layer(an_graph *graph, an_value src, const char *name, int64_t filters, int64_t window,
-                                     const an_convolution_options *options);
-AN_API an_value an_embedding_layer(an_graph *graph, an_value indices, const char *name, an_dtype dtype, an_dim entries,
-                                   an_dim width);
-AN_API an_value an_layer_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon);
-AN_API an_value an_rms_norm_layer(an_graph *graph, an_value src, const char *name, double epsilon);
-AN_API an_value an_batch_norm_layer(an_graph *graph, an_value src, const char *name, double momentum, double epsilon);
 
 #endif

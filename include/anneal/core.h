@@ -35,6 +35,8 @@
 extern "C" {
 #endif
 
+/* ==== simple ==== what most programs need */
+
 /* ---- how structs grow ----
  *
  * A public struct begins with its size and is filled by its own function, which writes every byte:
@@ -58,6 +60,8 @@ extern "C" {
 #define AN_AUTO ((double)NAN)
 AN_API double an_auto(void);          /* the same, for languages without macros */
 AN_API bool an_is_auto(double value); /* whether a member is AN_AUTO */
+
+/* ---- status, types and arrays ---- */
 
 typedef enum an_status {
 #define AN_STATUS(name, value, text) AN_##name = value,
@@ -98,8 +102,8 @@ typedef struct an_comm an_comm;           /* the ranks of a run: mpi.h makes one
 typedef struct an_device an_device;       /* experimental.h */
 typedef struct an_heartbeat an_heartbeat; /* heartbeat.h */
 
-/* Where a context gets the memory of its bookkeeping and, on the host device, of its tensors. `allocate` returns NULL
- * if there is no memory. `release` gets the size that was asked for. */
+/* Where a context gets the memory for its bookkeeping and, on the host device, for its tensors. `allocate` returns NULL
+ * when it is out of memory. `release` gets the size that was allocated. */
 typedef struct an_allocator {
     size_t size;
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
@@ -134,68 +138,55 @@ typedef struct an_context_options {
     const an_device *device;                                       /* NULL: the host; must outlive the context */
     void (*log)(void *user, an_log_level level, const char *text); /* NULL: no log */
     void *log_user;
-    an_heartbeat *heartbeat; /* where the context's threads report progress; must outlive it; NULL: nowhere */
+    an_heartbeat *heartbeat; /* where the context's threads report progress; must outlive it; NULL: none */
     an_comm *communicator;   /* the ranks to train with, for one context; must outlive it; NULL: this process only */
     /* 0: OMP_NUM_THREADS, or else the processors of the affinity mask and cgroup, divided among the ranks of this
      * host */
     int threads;
     an_isa isa; /* a level that the machine does not support is refused */
-    /* This process trains by itself, although mpirun or srun started several of them: each has its own model and run
-     * folder. Without this option, a trainer is refused in such a process if its context has no other ranks. */
+    /* this process trains alone although mpirun or srun started several: each has its own model and run folder. Without
+     * this option, such a process cannot create a trainer in a context that has no other ranks */
     bool alone;
-    /* Ranks of one host add gradients in memory that they share, which is faster than by messages; default
-     * true. All ranks must want it. */
+    /* ranks of one host add gradients in shared memory, which is faster than messages; true by default. It is used only
+     * if all of them set it */
     bool shares_memory;
     uint8_t reserved[6];
 } an_context_options;
 AN_API void an_context_options_init(an_context_options *options, size_t size);
 
-/* Collective over the communicator of the options, if they have one. `options` may be NULL. */
+/* Creates a context. `options` may be NULL. an_last_error(NULL) has the message of an error. Collective over the
+ * communicator of the options, if they have one. */
 AN_API an_status an_context_create(an_context **context, const an_context_options *options);
 
-/* Destroy everything that was made from the context first. Sets the pointer to NULL. A NULL pointer
- * is fine. Not collective. */
+/* Destroys a context and sets the pointer to NULL; a NULL pointer is allowed. Destroy everything that was made from the
+ * context first. Not collective. */
 AN_API void an_context_destroy(an_context **context);
 
-/* The message of the last error on a context, valid until the next call on it. NULL: of the last error in the calling
- * thread, whatever failed: a call without a context, a context, or a handle that several threads may have of their own
- * (a predictor, a generator, an encoder). Never returns NULL. Not collective. */
+/* The message of the last error on a context, valid until the next call on it. With NULL: of the last error in the
+ * calling thread, whatever failed: a call without a context, a context, or a handle that each thread may have for
+ * itself (a predictor, a generator, an encoder). Never returns NULL. Not collective. */
 AN_API const char *an_last_error(const an_context *context);
 
-/* The functions that the last error passed through, innermost first, one a line: "in an_plan_create (plan.c:120)". Same
- * lifetime and NULL rule as an_last_error. Not collective. */
-AN_API const char *an_last_error_trail(const an_context *context);
-
-/* Releases a text that a call has allocated on this context, and sets the pointer to NULL. Not collective. */
+/* Releases a text that a call allocated on this context, and sets the pointer to NULL. Not collective. */
 AN_API void an_string_release(an_context *context, char **text);
+
+/* ==== details ==== the rest of the interface */
+
+/* The functions that the last error passed through, innermost first, one per line: "in an_plan_create (plan.c:120)".
+ * Lifetime and NULL are as for an_last_error. Not collective. */
+AN_API const char *an_last_error_trail(const an_context *context);
 
 /* The number of threads that kernels of this context may use. Not collective. */
 AN_API int an_context_threads(const an_context *context);
-
-/* Seconds that an idle thread of this context spins before it sleeps: a fraction of a millisecond. 0 if there are more
- * threads than processors, or if OMP_WAIT_POLICY was "passive" when the context was created; INFINITY if it was
- * "active". A thread that has work never waits for a thread that the system has not scheduled. Not collective. */
-AN_API double an_context_spin(const an_context *context);
 
 /* The instruction set that kernels of this context use; never AN_ISA_AUTO. Not collective. */
 AN_API an_isa an_context_isa(const an_context *context);
 AN_API const char *an_isa_name(an_isa isa); /* "avx512" */
 
-/* What a thread did for a while. Spans of a thread lie side by side or within each other. The texts are constants,
- * and later releases append members. */
-typedef struct an_span {
-    const char
-        *thread;       /* "training": the one that calls; "loader", "evaluation loader", "save": those of the context */
-    int64_t index;     /* of the thread, among those of its name, from 0 */
-    const char *name;  /* "step", "data", "forward and backward", "reduce", "optimizer", "evaluation", "save", … */
-    int64_t number;    /* of the step or batch; -1: none */
-    double begin, end; /* seconds, as CLOCK_MONOTONIC has them */
-} an_span;
-
-/* A function that is told every span when it ends; an inner span ends before the outer one. Threads call it, also
- * several at the same time, and wait for it. Spans that end with an error are not told. Set it before anything is
- * made from the context. NULL: none. Not collective. */
-AN_API void an_context_set_span(an_context *context, void (*span)(void *user, const an_span *span), void *user);
+/* Seconds that an idle thread of this context spins before it sleeps: a fraction of a millisecond. 0 if there are more
+ * threads than processors, or if OMP_WAIT_POLICY was "passive" when the context was created; INFINITY if it was
+ * "active". A thread with work never waits for a thread that the system has not scheduled. Not collective. */
+AN_API double an_context_spin(const an_context *context);
 
 /* Bytes that the context holds now: bookkeeping and tensors. Not collective. */
 AN_API size_t an_context_bytes(const an_context *context);
@@ -207,6 +198,24 @@ AN_API size_t an_dtype_size(an_dtype dtype);         /* bytes of an element; 0 f
 AN_API const char *an_version(void);                 /* "0.2.0" */
 AN_API const char *an_onednn_version(void);          /* "3.2.0"; "" without oneDNN */
 AN_API const char *an_mpi_version(void);             /* of the plugins: "Open MPI 4.1.4, MPICH 4.0.2"; "" without any */
+
+/* ==== experimental ==== may change at any release before 1.0 */
+
+/* One activity of a thread, with its begin and end. Spans of a thread are disjoint or nested. The texts are constants.
+ * Later releases append members, and may change the names. */
+typedef struct an_span {
+    /* "training": the thread that calls the library; "loader", "evaluation loader", "save": threads of the context */
+    const char *thread;
+    int64_t index;     /* of the thread among those of the same name, from 0 */
+    const char *name;  /* "step", "data", "forward and backward", "reduce", "optimizer", "evaluation", "save", … */
+    int64_t number;    /* of the step or batch; -1: none */
+    double begin, end; /* seconds, as CLOCK_MONOTONIC has them */
+} an_span;
+
+/* Sets a function that is called with every span when it ends; an inner span ends before the outer one. Several threads
+ * may call it at the same time, and they wait for it. Spans that end with an error are not reported. Set it before
+ * anything is made from the context. NULL: none. Not collective. */
+AN_API void an_context_set_span(an_context *context, void (*span)(void *user, const an_span *span), void *user);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-/* Own ops, kernels, devices, optimizers and communicators. May change at any release. docs/howto says how each is
- * added. */
+/* A program's own ops, kernels, optimizers, devices and communicators. All of this header is experimental: it may
+ * change at any release. docs/howto says how each of them is added. Functions are not collective unless they say so. */
 #ifndef ANNEAL_EXPERIMENTAL_H
 #define ANNEAL_EXPERIMENTAL_H
 
@@ -9,6 +9,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ==== simple ==== own ops, kernels and optimizers */
+
+/* ---- kernels ---- docs/howto/add-a-kernel.md */
 
 /* A tensor as a kernel sees it: strides in elements, any of them may be 0 (broadcast). */
 typedef struct an_tensor {
@@ -25,23 +29,23 @@ enum { AN_MAX_INPUTS = 32, AN_MAX_OUTPUTS = 32 };
  * (docs/bits.md). Leaf i has samples ends[i - 1] to ends[i] - 1; the first one begins at 0. A leaf
  * without samples is absent. */
 typedef struct an_leaf_cut {
-    int64_t count;       /* leaves, at least 1. Where scratch is asked for: the most that a call has */
+    int64_t count;       /* leaves, at least 1. For a kernel's `scratch`: the maximum of all calls */
     int64_t samples;     /* of all leaves, at least 1 */
-    const int64_t *ends; /* [count], never falling; the last is `samples`. NULL where scratch is asked for */
+    const int64_t *ends; /* [count], never falling; the last is `samples`. NULL for a kernel's `scratch` */
 } an_leaf_cut;
 
-/* All that a kernel gets. An absent optional input has data NULL and ndims 0 and dtype NONE. */
+/* The arguments of a kernel. An absent optional input has data NULL, ndims 0 and dtype NONE. */
 typedef struct an_call {
     an_context *ctx;
     const void *attributes; /* of the op's own struct */
     int src_count, dst_count;
     const an_tensor *src;
     const an_tensor *dst;
-    void *scratch;    /* as many bytes as the kernel's `scratch` said, aligned to 64 */
-    an_status failed; /* for communication ops: what already went wrong in this run, or AN_OK */
-    void *kept;       /* what the kernel's `keep` made of operand 1, if the program keeps such things; else NULL */
+    void *scratch;             /* as many bytes as the kernel's `scratch` said, aligned to 64 */
+    an_status failed;          /* for communication ops: an error that this run already has, or AN_OK */
+    void *kept;                /* what the kernel's `keep` made of operand 1; NULL if the program keeps nothing */
     const an_leaf_cut *leaves; /* NULL, or only for kernels with `by_leaves`: sums over samples are cut into these */
-    const struct an_exchange *exchange; /* for communication ops: who exchanges with other ranks; NULL: nobody */
+    const struct an_exchange *exchange; /* for communication ops: the exchange with other ranks; NULL: none */
 } an_call;
 
 #define AN_SCRATCH_FAILED SIZE_MAX
@@ -63,10 +67,18 @@ typedef struct an_kernel {
     size_t (*kept)(const an_call *call);
     an_status (*keep)(const an_call *call);
     /* Whether it obeys call->leaves: it adds the samples of each leaf as it would in a call with these samples alone,
-     * and then the sums of the leaves in the tree of base/tree.h, in the type that it computes in. A kernel without it
-     * is run once for each leaf, and the library adds. */
+     * and then the sums of the leaves in the tree of base/tree.h, in the type that it computes in. A kernel without
+     * this is run once for each leaf, and the library adds the sums. */
     bool by_leaves;
 } an_kernel;
+
+/* Adds a kernel for an op of the context, for the context's device. Plans that are made from now on try it before other
+ * kernels; of several, they try the last one that was added first. Such an op is not fused with others. Checkpoints
+ * store the kernel's name, and a run resumes only with it. */
+AN_API an_status an_context_add_kernel(an_context *ctx, const char *op, const an_kernel *kernel);
+
+/* For kernels: leaves a message with the context and returns `status`. */
+AN_API an_status an_kernel_fail(const an_call *call, an_status status, const char *message);
 
 /* ---- own ops ---- docs/howto/add-an-op.md */
 
@@ -97,20 +109,21 @@ typedef struct an_attribute {
     const char *name;
     an_attribute_type type;
     size_t offset;
-    bool noted; /* by registration or a pass: no part of the model, so only dumps have it. Not for own ops */
+    bool noted; /* set by registration or a pass: not part of the model, so only dumps have it. Not for own ops */
 } an_attribute;
 
 /* How mixed precision treats an op. */
 typedef enum an_autocast {
-    AN_AUTOCAST_KEEP, /* reads any storage, computes in f32; outputs of low_out are low if every consumer wants low;
-                         without low_out it moves elements as they are */
-    AN_AUTOCAST_LOW,  /* inputs of low_in are cast; outputs of low_out are low unless a consumer is F32 */
-    AN_AUTOCAST_F32   /* f32 in and out */
+    /* reads any storage, computes in f32; outputs of low_out are low if every consumer wants low; without low_out it
+     * moves elements unchanged */
+    AN_AUTOCAST_KEEP,
+    AN_AUTOCAST_LOW, /* inputs of low_in are cast; outputs of low_out are low unless a consumer is F32 */
+    AN_AUTOCAST_F32  /* f32 in and out */
 } an_autocast;
 
-/* Which elements of its inputs an element of an output is computed from. What an op keeps apart, others may cut: a step
- * has several leaves only if no op mixes samples, and a model generates text only if none but causal attention mixes
- * tokens. Kernels give an element the same bits whatever else is in the call. */
+/* Which elements of its inputs an element of an output is computed from. A step has several leaves only if no op mixes
+ * samples, and a model generates text only if no op except causal attention mixes tokens. Kernels give an element the
+ * same bits whatever else is in the call. */
 typedef enum an_reach {
     AN_REACH_ALL,    /* any of them */
     AN_REACH_SAMPLE, /* those of the same sample: the first axis of outputs, and of inputs that have samples */
@@ -163,27 +176,60 @@ typedef struct an_own_op {
     void *user;
 } an_own_op;
 
-/* Adds an op to a context: builders, .ang files and configs that this context opens then know it. The record, its
- * tables and names are copied; functions and `user` must stay. The command `anneal` does not know it. */
+/* Adds an op to a context: builders, and .ang files and configs that this context opens, can use it from now on. The
+ * record, its tables and names are copied; functions and `user` must outlive the context. The command `anneal` does not
+ * have it. */
 AN_API an_status an_context_add_op(an_context *ctx, const an_own_op *op);
 
-/* Adds a kernel for an op that the context has, for the context's device. Plans that are made from now on ask it before
- * the others, the last one that was added first. Such an op is not fused with others. Checkpoints store the kernel's
- * name, and a run resumes only with it. */
-AN_API an_status an_context_add_kernel(an_context *ctx, const char *op, const an_kernel *kernel);
-
-/* The builder of own ops: output 0 of a new node (an_value_output gives the others). `attributes` is the
- * op's struct; NULL: all zero. */
+/* Adds a node of an own op and returns its output 0 (an_value_output gives the others). `attributes` is the op's
+ * struct, which is copied; NULL: all zeros. */
 AN_API an_value an_own(an_graph *graph, const char *op, int input_count, const an_value *inputs,
                        const void *attributes);
 
-/* For kernels: leaves a message with the context and returns the status. */
-AN_API an_status an_kernel_fail(const an_call *call, an_status status, const char *message);
+/* ---- optimizers ---- docs/howto/own-optimizer.md */
+
+/* The numbers of one update for one parameter group. */
+typedef struct an_optimizer_numbers {
+    int64_t update;      /* the number of this update; counts from 1 */
+    double rate;         /* present learning rate of the group */
+    double weight_decay; /* of the group; 0: none */
+    double beta_1;       /* as the options say, or as the schedule moves it */
+    double beta_2, epsilon;
+    double correction_1, correction_2; /* 1 - beta^update: divides a mean that began as 0 */
+} an_optimizer_numbers;
+
+/* An optimizer: how `count` weights follow from their gradients. Everything else (groups, frozen parameters, unscaling,
+ * clipping, copies of low precision, checkpoints) is the same for all optimizers.
+ *
+ * The functions compute each element by itself, so that results do not depend on how parameters are divided among
+ * calls. They are called from several threads at once, for different elements, in anneal's floating-point environment.
+ * Gradients are already unscaled and clipped. Moments start as 0; those that the record does not have are NULL. A call
+ * may include padding after the end of a parameter: its gradients are 0, and its weights and moments are never read. */
+typedef struct an_optimizer_record {
+    const char *name; /* a lower-case letter, then lower-case letters, digits and underscores; at most 31 */
+    /* 1 or more; raise it when the same options give other weights: checkpoints of other versions are refused */
+    int version;
+    int moments;           /* numbers that are kept for each weight: 0 to 2 */
+    double beta_1, beta_2; /* defaults: 0 to below 1 */
+    double weight_decay;   /* default: 0 or more */
+    void (*update_f32)(void *user, const an_optimizer_numbers *numbers, int64_t count, const float *gradients,
+                       float *weights, float *moment_1, float *moment_2);
+    void (*update_f64)(void *user, const an_optimizer_numbers *numbers, int64_t count, const double *gradients,
+                       double *weights, double *moment_1, double *moment_2);
+    void *user;
+} an_optimizer_record;
+
+/* Adds an optimizer to a context, which keeps a copy of the record. Select it by `optimizer.type: NAME` in a config
+ * that is opened in this context, or by an_optimizer_options.name. */
+AN_API an_status an_context_add_optimizer(an_context *ctx, const an_optimizer_record *record);
+
+/* ==== details ==== devices and communicators */
 
 /* ---- devices ---- docs/howto/add-a-device.md */
 
-/* Who owns tensor memory. Only kernels dereference it; everything else goes through this record. */
 typedef enum an_copy_direction { AN_COPY_TO_DEVICE, AN_COPY_FROM_DEVICE, AN_COPY_ON_DEVICE } an_copy_direction;
+
+/* A device owns tensor memory. Only kernels dereference it; everything else goes through this record. */
 struct an_device {
     size_t size;
     const char *name;
@@ -194,57 +240,20 @@ struct an_device {
     an_status (*fill)(const an_device *device, an_context *ctx, void *dst, int byte, size_t bytes);
     an_status (*synchronize)(const an_device *device, an_context *ctx);
     an_status (*launch)(const an_device *device, const an_kernel *kernel, const an_call *call);
-    /* Its kernels for an op of the library, best first, name NULL at the end; NULL: it has none, and a plan with
-     * the op is refused. Asked when plans, optimizers and the like are made, never in a run. Besides ops there
-     * are "update" and "square_sums", the end of a step, and "average" and "swap", for runs that keep a moving
-     * average of the weights. Those four, "cast" (copies of low precision) and "add" (leaves) also run outside
-     * of plans, without scratch. */
+    /* Its kernels for an op of the library, best first, name NULL at the end; NULL: it has none, and a plan with the op
+     * is refused. Called when plans, optimizers and the like are made, never in a run. Besides ops there are "update"
+     * and "square_sums", the end of a step, and "average" and "swap", for runs that keep a moving average of the
+     * weights. Those four, "cast" (copies of low precision) and "add" (leaves) also run outside of plans, without
+     * scratch. */
     const an_kernel *(*kernels)(const an_device *device, const an_context *ctx, const char *op);
     void *user;
 };
 
-/* ---- optimizers ---- */
-
-/* The numbers of one update for one parameter group. */
-typedef struct an_optimizer_numbers {
-    int64_t update;      /* the number of this update, from 1 */
-    double rate;         /* learning rate of the group, as the schedule has it now */
-    double weight_decay; /* of the group; 0: none */
-    double beta_1;       /* as the options say, or as the schedule moves it */
-    double beta_2, epsilon;
-    double correction_1, correction_2; /* 1 - beta^update: divides a mean that began as 0 */
-} an_optimizer_numbers;
-
-/* An optimizer: how `count` weights follow from their gradients. Everything else (groups, frozen parameters,
- * unscaling, clipping, copies of low precision, checkpoints) is the same for all optimizers.
- *
- * The functions work on each element alone, so that results do not depend on how parameters are divided among calls.
- * They are called from several threads at once, for different elements, in anneal's floating-point environment.
- * Gradients are already unscaled and clipped. Moments start as 0; those that the record does not ask for are NULL. A
- * call may end with padding behind the end of a parameter: its gradients are 0, and nothing reads what its
- * weights and moments become. */
-typedef struct an_optimizer_record {
-    const char *name; /* a lower-case letter, then lower-case letters, digits and underscores; at most 31 */
-    int version; /* 1 or more; raise it when the same options give other weights. A checkpoint of another is refused */
-    int moments; /* numbers that are kept for each weight: 0 to 2 */
-    double beta_1, beta_2; /* defaults: 0 to below 1 */
-    double weight_decay;   /* default: 0 or more */
-    void (*update_f32)(void *user, const an_optimizer_numbers *numbers, int64_t count, const float *gradients,
-                       float *weights, float *moment_1, float *moment_2);
-    void (*update_f64)(void *user, const an_optimizer_numbers *numbers, int64_t count, const double *gradients,
-                       double *weights, double *moment_1, double *moment_2);
-    void *user;
-} an_optimizer_record;
-
-/* Adds an optimizer to a context, which keeps a copy of the record. After that, `optimizer.type: NAME` of a config that
- * is opened in this context and an_optimizer_options.name choose it. Not collective. */
-AN_API an_status an_context_add_optimizer(an_context *ctx, const an_optimizer_record *record);
-
 /* ---- communicators ---- docs/howto/ranks.md
  *
- * How bytes move between the ranks of a run. MPI has two implementations of this record (plugins/mpi); a program may
- * bring its own. The library calls it from one thread at a time, the one that called the library, and never while
- * another call is under way. */
+ * How bytes move between the ranks of a run. There are two implementations of this record for MPI (plugins/mpi); a
+ * program may provide its own. The library calls it only from the thread that called the library, and never while
+ * another call is in progress. */
 
 enum {
     AN_COMM_ANY = -1,        /* receive from any rank */
@@ -253,14 +262,14 @@ enum {
 };
 #define AN_COMM_MAX_BYTES ((size_t)1 << 30) /* of one message: longer ones are sent in pieces */
 
-/* A message on its way. Only the communicator knows what is in it; all zeros is no message. */
+/* A message in flight. Only the communicator knows the contents; all zeros: no message. */
 typedef struct an_comm_request {
     uint64_t words[4];
 } an_comm_request;
 
-/* Memory that several ranks of one host see. Only the communicator knows what is in `words`. */
+/* Memory that several ranks of one host share. Only the communicator knows the contents of `words`. */
 typedef struct an_comm_window {
-    void **parts; /* by rank: where the bytes of each begin here; the communicator's, until `unshare` */
+    void **parts; /* by rank: where the bytes of each rank begin here; owned by the communicator until `unshare` */
     uint64_t words[4];
 } an_comm_window;
 
@@ -270,49 +279,49 @@ struct an_comm {
     int rank, ranks;
     void *data;              /* the implementation's own */
     char note[AN_COMM_NOTE]; /* after a failed call: why it failed */
-    bool broken; /* set by the library when a rank has given up: messages that nobody receives may be on their way */
-    /* Start a message and return at once. The bytes must stay until `test` says that it is done. Messages with the same
-     * sender, receiver and tag arrive in the order in which they were sent. A message that is longer than its
+    bool broken; /* set by the library when a rank has given up: messages without a receiver may be in flight */
+    /* Start a message and return at once. The bytes must stay valid until `test` says that it is done. Messages with
+     * the same sender, receiver and tag arrive in the order in which they were sent. A message that is longer than its
      * receiver's buffer is an error of the receiver. */
     an_status (*send)(an_comm *comm, const void *bytes, size_t count, int to, int tag, an_comm_request *request);
     an_status (*receive)(an_comm *comm, void *bytes, size_t count, int from, int tag, an_comm_request *request);
-    /* Whether a message has gone or come; if so, or after an error, the request is all zeros. Moves
-     * other messages on as well. */
+    /* Whether a message was sent or received; if so, or after an error, the request is all zeros. Also makes progress
+     * on other messages. */
     an_status (*test)(an_comm *comm, an_comm_request *request, bool *done);
-    /* Gives a message up. It returns at once, and afterwards the bytes are the caller's again. */
+    /* Cancels a message and returns at once. Afterwards the bytes are the caller's again. */
     void (*cancel)(an_comm *comm, an_comm_request *request);
-    /* Collective, for starting only, as they may block. Ranks with the same color are a communicator of their own,
-     * ordered by rank; a negative color is in none, and gets NULL. `split_hosts`: ranks that share memory are one. */
+    /* Split the communicator. Ranks with the same color form a new one, ordered by rank; a negative color is in none
+     * and gets NULL. `split_hosts`: ranks that share memory form one. Collective; called only at the start, as they may
+     * block. */
     an_status (*split)(an_comm *comm, int color, an_comm **part);
     an_status (*split_hosts)(an_comm *comm, an_comm **part);
-    /* Collective, for starting and ending only: memory of `bytes` of this rank that all ranks of the
-     * communicator see. NULL: it has none. */
+    /* Shares `bytes` of memory of this rank with all ranks of the communicator. NULL: not supported. Collective; called
+     * only at the start and the end. */
     an_status (*share)(an_comm *comm, size_t bytes, an_comm_window *window);
     void (*unshare)(an_comm *comm, an_comm_window *window);
     /* Releases what belongs to this rank and never waits for another. Sets the pointer to NULL. */
     void (*destroy)(an_comm **comm);
 };
 
-/* What a plugin for an MPI library exports under the name AN_COMM_PLUGIN (plugins/mpi). Its functions leave a
- * message in `note` on an error. */
 #define AN_COMM_PLUGIN "an_comm_plugin_record"
 enum { AN_COMM_PLUGIN_VERSION = 1 };
+/* The record that a plugin for an MPI library exports under the name AN_COMM_PLUGIN (plugins/mpi). Its functions leave
+ * a message in `note` on an error. */
 typedef struct an_comm_plugin {
     size_t size;
     int version;
-    /* A duplicate of the communicator that has this Fortran handle. MPI must be initialized.
-     * Collective, and may block. */
+    /* Duplicates the communicator that has this Fortran handle. MPI must be initialized. Collective; may block. */
     an_status (*create)(an_comm **comm, int handle, char note[AN_COMM_NOTE]);
-    /* For a program whose only use of MPI is this: initializes MPI, and duplicates the communicator of all its
-     * processes. Collective, and may block. */
+    /* For a program that uses MPI only here: initializes MPI, and duplicates the communicator of all processes.
+     * Collective; may block. */
     an_status (*start)(an_comm **comm, char note[AN_COMM_NOTE]);
-    /* Finalizes MPI if `start` initialized it. Collective, and may block for ever where another rank is gone. */
+    /* Finalizes MPI if `start` initialized it. Collective; may block forever if another rank is gone. */
     an_status (*finish)(char note[AN_COMM_NOTE]);
 } an_comm_plugin;
 
-/* For programs that do not use MPI themselves, such as the command `anneal`; others call an_context_create_mpi
- * (mpi.h). Starts MPI by the plugin for this library, "openmpi" or "mpich", with all processes that the
- * launcher started. Collective. */
+/* Starts MPI by the plugin for this library, "openmpi" or "mpich", with all processes that the launcher started. For
+ * programs that do not use MPI themselves, such as the command `anneal`; others call an_context_create_mpi (mpi.h).
+ * Collective. */
 AN_API an_status an_comm_start(an_comm **comm, const char *mpi);
 /* Releases the communicator, after its context, and ends MPI. MPI_Finalize waits for all ranks: a program that must not
  * hang calls this beside a thread that ends it. Collective. */

@@ -1,8 +1,8 @@
 /* The heartbeat of a run: a record in memory where the threads of a context report their progress.
  *
  * A host gives it to a context (an_context_options.heartbeat) and may share it with another process. That process can
- * then tell a run that hangs from a slow one, and what a run was doing when it died. `anneal train --supervise` is such
- * a process.
+ * then tell a run that hangs from a slow one, and see what a run was doing when it died. `anneal train --supervise` is
+ * such a process. None of these functions is collective.
  *
  * Its layout is fixed and has no pointers: this struct never grows. There are no locks: writers never wait, and a text
  * that is read while it is written may be part old and part new. Read it only with an_heartbeat_read.
@@ -39,15 +39,15 @@ typedef struct an_heartbeat_slot {
 struct an_heartbeat {
     uint64_t size;                               /* set by an_heartbeat_init */
     int64_t beats;                               /* of all threads together; set by an_heartbeat_read */
-    int64_t step;                                /* in progress, from 1; 0: none yet */
+    int64_t step;                                /* in progress; counts from 1; 0: none yet */
     uint64_t phase;                              /* an an_heartbeat_phase, of the thread that owns the context */
     an_heartbeat_slot slots[AN_HEARTBEAT_SLOTS]; /* the first is that thread's; threads beyond the last have none */
 };
 
 AN_API void an_heartbeat_init(an_heartbeat *heartbeat, size_t size);
 
-/* Makes a copy. Whatever the other process wrote, the copy has terminated texts without control characters, and a known
- * phase. Other numbers are as they were found. */
+/* Copies a heartbeat. Whatever the other process wrote, the copy has terminated texts without control characters, and a
+ * known phase. Other numbers are copied unchanged. */
 AN_API void an_heartbeat_read(const an_heartbeat *heartbeat, an_heartbeat *copy);
 
 #ifdef __cplusplus

@@ -1,11 +1,10 @@
 /* Ready-made models: functions that build graphs. Each creates its inputs, outputs and loss; verify and plan them like
- * any other graph. None of these functions is collective.
+ * any other graph. The graph is the caller's. None of these functions is collective.
  *
- * With normalize_inputs, the layers see (x - mean) ÷ scale of every feature; of images, of every channel. With
- * normalize_targets, the loss compares numbers of that kind, and the output y is the layers' result · scale + mean. So
+ * With normalize_inputs, the layers get (x - mean) ÷ scale of every feature, or of every channel of images. With
+ * normalize_targets, the loss compares normalized numbers, and the output y is the layers' result · scale + mean. So
  * the model takes and gives physical units. Mean and scale are run states, normalize.input.mean, normalize.target.scale
- * and so on. They have no values until an_trainer_normalize, a checkpoint or an_trainer_load_weights gives them some; a
- * step
+ * and so on. They have no values until an_trainer_normalize, a checkpoint or an_trainer_load_weights sets them; a step
  * before that is refused.
  */
 #ifndef ANNEAL_MODELS_H
@@ -17,10 +16,12 @@
 extern "C" {
 #endif
 
+/* ==== simple ==== what most programs need */
+
 typedef enum an_loss_kind {
     AN_LOSS_CROSS_ENTROPY = 0,
     AN_LOSS_SQUARED = 1,
-    AN_LOSS_BINARY = 2, /* binary cross entropy: each output is the logit of a label that is there (1) or not (0) */
+    AN_LOSS_BINARY = 2, /* binary cross entropy: each output is the logit of a label that is present (1) or not (0) */
     AN_LOSS_LIMIT = 0x7fffffff
 } an_loss_kind;
 
@@ -32,18 +33,18 @@ typedef enum an_activation {
     AN_ACTIVATION_LIMIT = 0x7fffffff
 } an_activation;
 
-/* Inputs begin to begin + count - 1 of a sample are a column of categories (an_category_info): 1 for the sample's own
+/* A column of categories (an_category_info), inputs begin to begin + count - 1 of a sample: 1 for the sample's category
  * and 0 for all others. A model that embeds the column gives its layers the category's row of a learned table, count ×
- * width, in place of these numbers. A sample with none of the categories gets zeros. The tables are called
- * embedding.0.weight, embedding.1.weight and so on. Normalisation does not change these columns. */
+ * width, in place of these numbers. A sample with none of the categories gets zeros. The tables are named
+ * embedding.0.weight, embedding.1.weight and so on. Normalization does not change these columns. */
 typedef struct an_embedded_column {
     size_t size;
     int64_t begin, count, width;
 } an_embedded_column;
 AN_API void an_embedded_column_init(an_embedded_column *column, size_t size);
 
-/* x (batch, inputs) → hidden layers → y (batch, outputs). Inputs: x; targets, i32 (batch) for cross entropy, otherwise
- * like y; with dropout also samples, i64 (batch). Symbol: batch. */
+/* A multilayer perceptron: x (batch, inputs) → hidden layers → y (batch, outputs). Inputs: x; targets, i32 (batch) for
+ * cross entropy, otherwise like y; with dropout also samples, i64 (batch). Symbol: batch. */
 typedef struct an_mlp_options {
     size_t size;
     int64_t inputs, outputs;
@@ -56,15 +57,15 @@ typedef struct an_mlp_options {
     an_loss_kind loss;
     int embedded_count; /* at most 256 */
     bool batch_norm;
-    bool normalize_inputs;  /* see above */
-    bool normalize_targets; /* for AN_LOSS_SQUARED */
+    bool normalize_inputs;  /* see the top of this file */
+    bool normalize_targets; /* the same; for AN_LOSS_SQUARED */
     uint8_t reserved[1];
 } an_mlp_options;
 AN_API void an_mlp_options_init(an_mlp_options *options, size_t size);
 AN_API an_status an_model_mlp(an_graph **graph, an_context *ctx, const an_mlp_options *options);
 
-/* image (batch, channels, height, width) → 3×3 convolutions, each followed by the activation and 2×2 max
- * pooling → one hidden layer → logits (batch, classes). Inputs: image; targets, i32 (batch); with dropout
+/* A convolutional network: image (batch, channels, height, width) → 3×3 convolutions, each followed by the activation
+ * and 2×2 max pooling → one hidden layer → logits (batch, classes). Inputs: image; targets, i32 (batch); with dropout
  * also samples. Symbol: batch. */
 typedef struct an_cnn_options {
     size_t size;
@@ -76,7 +77,7 @@ typedef struct an_cnn_options {
     an_dtype dtype; /* NONE: f32 */
     an_activation activation;
     bool batch_norm;
-    bool normalize_inputs; /* see above */
+    bool normalize_inputs; /* see the top of this file */
     uint8_t reserved[2];
 } an_cnn_options;
 AN_API void an_cnn_options_init(an_cnn_options *options, size_t size);
@@ -95,15 +96,26 @@ typedef struct an_gpt2_options {
 AN_API void an_gpt2_options_init(an_gpt2_options *options, size_t size);
 AN_API an_status an_model_gpt2(an_graph **graph, an_context *ctx, const an_gpt2_options *options);
 
-/* Llama, and what differs from it in details: Mistral, Qwen2, Qwen3. Rotary positions, RMS norm, grouped key and value
- * heads, SwiGLU. Inputs as GPT-2. Rotary positions need no table, so `context` does not limit anything yet. */
+/* Builds a model by its name: gpt2-124m, gpt2-355m, gpt2-774m or gpt2-1.5b. dtype NONE: f32. AN_ERR_UNKNOWN: the
+ * message lists the names. */
+AN_API an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype);
+/* Gives the options of such a model, to change some of them before an_model_gpt2. `ctx` may be NULL. */
+AN_API an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options);
+AN_API const char *an_model_preset_name(int index); /* NULL after the last */
+
+/* ==== details ==== the rest of the interface */
+
+/* ---- language models and sentences ---- */
+
+/* Llama, and models that differ only in details: Mistral, Qwen2, Qwen3. Rotary positions, RMS norm, grouped key and
+ * value heads, SwiGLU. Inputs as GPT-2. Rotary positions need no table, so `context` does not limit anything. */
 typedef struct an_llama_options {
     size_t size;
     int64_t layers, heads, kv_heads, width, hidden, context, vocabulary;
     double rotary_base;     /* 10,000 by default */
     double epsilon;         /* 1e-5 by default */
-    int64_t head_size;      /* of a head; 0: width ÷ heads */
-    int64_t window;         /* tokens that a token sees, itself and those before it; 0: all */
+    int64_t head_size;      /* 0: width ÷ heads */
+    int64_t window;         /* maximum number of tokens that a token sees, itself and those before it; 0: all */
     double rotary_factor;   /* the rotary scaling of Llama 3.1, as in an_rotary_options; 0: none */
     double rotary_low;      /* its low_factor */
     double rotary_high;     /* its high_factor */
@@ -112,7 +124,7 @@ typedef struct an_llama_options {
     bool tied;              /* the output layer is the token table */
     bool documents;         /* as in an_gpt2_options */
     bool attention_bias;    /* q, k and v have a bias */
-    bool output_bias;       /* the layer after attention has one */
+    bool output_bias;       /* the layer after attention has a bias */
     bool feed_forward_bias;
     bool query_key_norm; /* an RMS norm over every head of q and of k, before the rotation */
     uint8_t reserved[6];
@@ -180,7 +192,7 @@ typedef struct an_layer {
     size_t size;
     const char *name;  /* of its parameters; NULL: its number */
     const char *place; /* text that messages about it begin with; NULL: "layer N" */
-    int64_t features;  /* linear; 0: as many as the targets need, which is allowed for the last linear layer */
+    int64_t features;  /* linear; 0: the number that the targets need; allowed for the last linear layer */
     int64_t filters;   /* convolution */
     int64_t window;    /* convolution and pools */
     int64_t stride;    /* convolution and pools; 0: 1 for a convolution, the window for a pool */
@@ -202,7 +214,7 @@ AN_API void an_layer_init(an_layer *layer, size_t size);
 typedef struct an_sequential_options {
     size_t size;
     const int64_t *inputs;  /* dimensions of a sample in the data */
-    const int64_t *shape;   /* dimensions of a sample that the first layer gets; NULL: as in the data */
+    const int64_t *shape;   /* dimensions of a sample for the first layer; NULL: as in the data */
     const int64_t *targets; /* dimensions of a sample's targets, for AN_LOSS_SQUARED; NULL: those of the last layer */
     int64_t classes;        /* for AN_LOSS_CROSS_ENTROPY; 0: unknown, the last layer decides */
     const an_layer *layers;
@@ -214,19 +226,12 @@ typedef struct an_sequential_options {
     an_dtype dtype; /* NONE: f32 */
     an_loss_kind loss;
     int embedded_count;     /* at most 256 */
-    bool normalize_inputs;  /* see above */
-    bool normalize_targets; /* for AN_LOSS_SQUARED */
+    bool normalize_inputs;  /* see the top of this file */
+    bool normalize_targets; /* the same; for AN_LOSS_SQUARED */
     uint8_t reserved[2];
 } an_sequential_options;
 AN_API void an_sequential_options_init(an_sequential_options *options, size_t size);
 AN_API an_status an_model_sequential(an_graph **graph, an_context *ctx, const an_sequential_options *options);
-
-/* A model by the name of its size: gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1.5b. The message of AN_ERR_UNKNOWN
- * lists them. dtype NONE: f32. */
-AN_API an_status an_model_preset(an_graph **graph, an_context *ctx, const char *name, an_dtype dtype);
-/* The options of such a model, to change some of them before an_model_gpt2. `ctx` may be NULL. */
-AN_API an_status an_model_preset_options(an_context *ctx, const char *name, an_gpt2_options *options);
-AN_API const char *an_model_preset_name(int index); /* NULL after the last */
 
 #ifdef __cplusplus
 }

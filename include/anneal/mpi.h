@@ -1,7 +1,7 @@
 /* A context on an MPI communicator: all of its ranks train one model together.
  *
- * This header alone includes mpi.h. The library has no MPI in it: it loads a plugin that was built for the MPI library
- * which this program uses, Open MPI or MPICH.
+ * Only this header includes mpi.h. The library does not contain MPI: it loads a plugin that was built for the MPI
+ * library of this program, Open MPI or MPICH.
  */
 #ifndef ANNEAL_MPI_H
 #define ANNEAL_MPI_H
@@ -14,9 +14,9 @@
 extern "C" {
 #endif
 
-/* Creates a context on the ranks of a communicator. MPI must be initialized, at any level of threads: only the thread
- * that calls anneal calls MPI. The communicator is duplicated, so it stays the caller's. Destroy the context before
- * MPI_Finalize. Collective over the communicator. */
+/* Creates a context on the ranks of a communicator. MPI must be initialized, with any level of thread support: only the
+ * thread that calls anneal calls MPI. The communicator is duplicated, so it stays the caller's. Destroy the context
+ * before MPI_Finalize. Collective over the communicator. */
 static inline an_status an_context_create_mpi(an_context **context, MPI_Comm comm, const an_context_options *options) {
     return an_context_create_mpi_f(context, MPI_Comm_c2f(comm), options);
 }

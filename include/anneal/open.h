@@ -1,5 +1,5 @@
 /* From a config to a trainer. an_trainer_open (anneal.h) does all of this in one call. Functions that open a trainer
- * are collective over the ranks of the context.
+ * are collective over the ranks of the context; others say so if they are collective.
  */
 #ifndef ANNEAL_OPEN_H
 #define ANNEAL_OPEN_H
@@ -11,14 +11,12 @@
 extern "C" {
 #endif
 
-/* As an_config_create, for the ranks of a context: rank 0 reads the file and the settings, and every rank gets the same
- * config, with paths that are relative to rank 0's file. Collective. On one process it is an_config_create. */
-AN_API an_status an_config_read(an_config **config, an_context *ctx, const an_config_options *options);
+/* ==== simple ==== what most programs need */
 
-/* What happens to a schedule that ends with the run, if a resumed run is given more steps. */
+/* What happens to a schedule that ends with the run, if a resumed run gets more steps. */
 typedef enum an_extend {
     AN_EXTEND_REFUSE = 0,
-    AN_EXTEND_KEEP = 1,    /* the schedule stays; after its end the rate remains at its last value */
+    AN_EXTEND_KEEP = 1,    /* the schedule stays; after its end the rate keeps its last value */
     AN_EXTEND_STRETCH = 2, /* the schedule is computed again for the new length: the rate jumps */
     AN_EXTEND_LIMIT = 0x7fffffff
 } an_extend;
@@ -27,7 +25,7 @@ typedef enum an_extend {
 typedef enum an_restart {
     AN_RESTART_NONE = 0,
     /* A new run with its own rate, schedule, length, data and seed, whose steps count from 0. It begins with the
-     * checkpoint's weights, running statistics and normalisation, with the optimizer's moments and number of updates,
+     * checkpoint's weights, running statistics and normalization, with the optimizer's moments and number of updates,
      * and with the moving average. Its folder (run.dir) must have no other run in it; if the run has checkpoints
      * there, it resumes from them, so the same call continues it. */
     AN_RESTART_SCHEDULE = 1,
@@ -40,35 +38,41 @@ typedef struct an_open_options {
     size_t size;
     const char *kernels; /* as in an_plan_options */
     const char *resume;  /* resume from this checkpoint, or from the newest good one of this run folder, or fail */
-    const int64_t
-        *user_step; /* resume from the checkpoint that an_trainer_save made with this number, or fail; NULL: any */
+    /* resume from the checkpoint that an_trainer_save made with this number, or fail; NULL: any */
+    const int64_t *user_step;
     an_open_purpose purpose;
     an_extend extend;
     int rank, ranks, hosts; /* as in an_trainer_options */
     uint32_t details;       /* of evaluations, in addition to those that the config's metrics need; bits of an_detail */
     an_model_weights weights; /* as in an_trainer_options */
-    an_restart restart;       /* what `resume` names is not continued: a new run begins with it */
-    /* Start a new run and resume none. A folder that has the checkpoints of another run is refused when the run begins:
-     * its own saves would remove them. */
+    an_restart restart;       /* whether a new run begins with the checkpoint of `resume` */
+    /* start a new run, without resuming. A folder that has the checkpoints of another run is refused when the run
+     * begins, because the new run's saves would remove them */
     bool fresh;
-    /* resume although the instruction set, kernels, oneDNN or anneal are others than the checkpoint's, so that
-     * results may differ in their last bits; the same as run.allow_new_bits in the config */
+    /* resume although the checkpoint was made with another instruction set, kernel choice, oneDNN or anneal version, so
+     * that results may differ in their last bits; the same as run.allow_new_bits in the config */
     bool new_bits;
     uint8_t reserved[6];
 } an_open_options;
 AN_API void an_open_options_init(an_open_options *options, size_t size);
 
-/* As an_trainer_open, with a config that was read before. A resumed run keeps the checkpoint's values of keys that the
- * config leaves at their default: `config` then has these values, with the origin AN_ORIGIN_CHECKPOINT. `options` may
- * be NULL. */
+/* Reads a config as an_config_create does, for all ranks of a context: rank 0 reads the file and the settings, and
+ * every rank gets the same config, with paths relative to rank 0's file. Collective. On one process it is
+ * an_config_create. */
+AN_API an_status an_config_read(an_config **config, an_context *ctx, const an_config_options *options);
+
+/* Opens a trainer as an_trainer_open does, with a config that was read before. A resumed run keeps the checkpoint's
+ * values of keys that the config leaves at their default: `config` then has these values, with the origin
+ * AN_ORIGIN_CHECKPOINT. `options` may be NULL. Collective. */
 AN_API an_status an_trainer_open_config(an_trainer **trainer, an_context *ctx, an_config *config,
                                         const an_open_options *options);
 
-/* Threads and the instruction set belong to a context. A config may ask for some (ranks.threads, run.isa); opening it
- * in a context that has others is refused. This function reads a config before there is a context. It sets `threads`
- * and `isa` of `options` where these are automatic. If the config does not say which instruction set, it is that of the
- * run that would be resumed, if this machine supports it. `open` may be NULL: as an_trainer_open. an_last_error(NULL)
- * has the message of an error.
+/* ==== details ==== the rest of the interface */
+
+/* Sets `threads` and `isa` of context options, if they are automatic, to the values that a config requires
+ * (ranks.threads, run.isa); a context with other values refuses the config. If the config does not name an instruction
+ * set, it is that of the run that would be resumed, if this machine supports it. `open` may be NULL: as
+ * an_trainer_open. an_last_error(NULL) has the message of an error. Not collective.
  *
  *     an_context_options options;
  *     an_context_options_init(&options, sizeof options);
@@ -124,16 +128,16 @@ AN_API void an_candidates_destroy(an_candidates **candidates);
 AN_API const char *an_candidates_path(const an_candidates *candidates, int index); /* NULL after the last */
 
 typedef struct an_resume an_resume;
-/* Reads what a checkpoint says about its run and compares its config with `config`. Keys that `config` leaves at their
- * default get the checkpoint's values. Keys that must not change are refused if they do. Config and options must
- * outlive it. Collective: rank 0 reads, and gives every rank what it has read. */
+/* Reads a checkpoint's description of its run and compares its config with `config`. Keys that `config` leaves at their
+ * default get the checkpoint's values. A changed key that must not change is refused. Config and options must outlive
+ * the result. Collective: rank 0 reads for all ranks. */
 AN_API an_status an_resume_create(an_resume **resume, an_context *ctx, an_config *config, const char *checkpoint,
                                   const an_open_options *options);
 /* Restores the config as it was given, unless an_resume_apply succeeded. */
 AN_API void an_resume_destroy(an_resume **resume);
-/* The number of leaves that each step of the run has, which never changes. 0: a new run begins, which has its own. */
+/* The number of leaves of each step of the run, which never changes. 0: a new run begins, which has its own. */
 AN_API int64_t an_resume_leaves(const an_resume *resume);
-/* The number of steps to make the schedule for, if the run is to have `steps`. `make` makes a schedule for a number of
+/* Gives the number of steps to make the schedule for, in a run of `steps`. `make` makes a schedule for a number of
  * steps. If the schedules for the old and the new length differ, options.extend decides. */
 typedef an_status (*an_schedule_maker)(void *user, int64_t steps, an_schedule **schedule, double *rate);
 AN_API an_status an_resume_schedule_steps(an_resume *resume, an_schedule_maker make, void *user, int64_t steps,

@@ -1,7 +1,7 @@
 /* Ranks: several processes that train one model together.
  *
- * Functions here that say "collective" are called by all ranks of the context, in the same order and with arguments
- * that agree. If they do not, every rank gets an error that says who differs. A collective that only some ranks call
+ * All ranks of the context must call the functions that say "collective", in the same order and with arguments that
+ * agree. Otherwise every rank gets an error that names the rank that differs. A collective that only some ranks call
  * (inside `if (rank == 0)`) waits for the others, up to the limit of a wait.
  */
 #ifndef ANNEAL_RANKS_H
@@ -13,31 +13,36 @@
 extern "C" {
 #endif
 
-/* A context on an MPI communicator, by its Fortran handle: C programs call an_context_create_mpi (mpi.h).
+/* ==== simple ==== what most programs need */
+
+/* Creates a context on an MPI communicator, given by its Fortran handle; C programs call an_context_create_mpi (mpi.h).
  * Collective over the communicator. */
 AN_API an_status an_context_create_mpi_f(an_context **context, int comm, const an_context_options *options);
 
-/* This process among those of the context, from 0, and how many there are. Not collective. */
+/* The rank of this process, from 0, and the number of ranks. Not collective. */
 AN_API int an_context_rank(const an_context *ctx);
 AN_API int an_context_ranks(const an_context *ctx);
 
-/* Where the ranks are, and what they have. */
+/* Gives the error of one rank to all ranks. Call it with the status of this rank, after work that may fail on one rank,
+ * such as reading a file. Returns AN_OK if all ranks passed AN_OK, otherwise the error of the lowest rank that has one,
+ * with its message. Collective. */
+AN_API an_status an_ranks_agree(an_context *ctx, an_status status);
+
+/* ==== details ==== the rest of the interface */
+
+/* The ranks and the hosts that they run on. */
 typedef struct an_ranks_info {
     size_t size;
-    const char *mpi;     /* the MPI library between them: "Open MPI 4.1.4"; "" for one process by itself */
-    int rank, ranks;     /* of this process; how many there are */
-    int hosts;           /* that they are on */
-    int host_ranks;      /* of them on this host */
-    int host_threads;    /* that these have together */
-    int host_processors; /* that these may use together */
+    const char *mpi;     /* the MPI library: "Open MPI 4.1.4"; "" for one process by itself */
+    int rank, ranks;     /* rank of this process; number of ranks */
+    int hosts;           /* hosts of all ranks */
+    int host_ranks;      /* ranks on this host */
+    int host_threads;    /* threads of the ranks on this host */
+    int host_processors; /* processors that the ranks on this host may use */
 } an_ranks_info;
 AN_API void an_ranks_info_init(an_ranks_info *info, size_t size);
-AN_API an_status an_context_ranks_info(const an_context *ctx, an_ranks_info *info); /* not collective */
-
-/* Makes one rank's error everyone's, where ranks do something that may fail on one of them, such as reading a file:
- * call it with the status of this rank. If a rank has an error, every rank gets it, with its message; with several,
- * that of the lowest rank. Collective. */
-AN_API an_status an_ranks_agree(an_context *ctx, an_status status);
+/* Not collective. */
+AN_API an_status an_context_ranks_info(const an_context *ctx, an_ranks_info *info);
 
 /* ---- collectives for a program's own numbers ----
  *
@@ -54,13 +59,13 @@ typedef enum an_reduce_kind {
 /* Returns when all ranks have called it. */
 AN_API an_status an_ranks_barrier(an_context *ctx);
 
-/* The data of rank `root`, on all ranks. */
+/* Copies the data of rank `root` to all ranks. */
 AN_API an_status an_ranks_broadcast(an_context *ctx, void *data, int64_t count, an_dtype dtype, int root);
 
-/* `count` elements of every rank in the order of ranks: in `dst` of rank `root`, which has room for `count` times the
- * number of ranks; dst of others may be NULL. (an_gather is the op.) */
+/* Collects `count` elements of every rank, in the order of ranks, in `dst` of rank `root`, which has room for `count`
+ * times the number of ranks; dst of other ranks may be NULL. (an_gather is an op.) */
 AN_API an_status an_ranks_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype, int root);
-/* The same in `dst` of every rank. */
+/* Collects the same in `dst` of every rank. */
 AN_API an_status an_ranks_all_gather(an_context *ctx, const void *src, void *dst, int64_t count, an_dtype dtype);
 
 /* Combines the arrays of all ranks, element by element, and leaves the result in the array of every rank. Types: f32,
