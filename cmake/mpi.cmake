@@ -2,7 +2,7 @@
 # has none in it.
 set(mpi_versions "")
 set(ANNEAL_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR} CACHE STRING "Where plugins are installed; the library looks in its own folder first")
-get_filename_component(plugin_folder ${ANNEAL_PLUGIN_DIR} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX}) # src/comm/plugins.h.in
+get_filename_component(plugin_folder ${ANNEAL_PLUGIN_DIR} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX}) # src/base/system/plugins.h.in
 
 # Sets ${prefix}_CFLAGS, _LDFLAGS and _VERSION from pkg-config, or else from a compiler wrapper whose mpi.h has the
 # macro of this library.

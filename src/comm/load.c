@@ -1,13 +1,13 @@
-#define _GNU_SOURCE /* dladdr, RTLD_DEFAULT; NOLINT(bugprone-reserved-identifier) */
+#define _GNU_SOURCE /* RTLD_DEFAULT; NOLINT(bugprone-reserved-identifier) */
 #include "comm/load.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/status.h"
-#include "comm/plugins.h"
+#include "base/context.h"
+#include "base/system/plugin.h"
+#include "base/system/plugins.h"
 
 enum { LIBRARY_TEXT = 8192, MOST_NAME = 64 }; /* MPI's MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most */
 
@@ -21,45 +21,23 @@ static const library libraries[] = {{"openmpi", "Open MPI", "libmpi.so.40"}, {"m
 enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 
 const char *an_mpi_version(void) {
-    return AN_PLUGIN_VERSIONS;
-}
-
-/* ---- files ---- */
-
-/* The folder of the file that this code is in: the shared library, or a program that the static one is linked into. */
-static void folder_of_this(char folder[PATH_MAX]) {
-    static const char here;
-    Dl_info info;
-    char *slash = NULL;
-    folder[0] = 0;
-    if (dladdr(&here, &info) && info.dli_fname) snprintf(folder, PATH_MAX, "%s", info.dli_fname);
-    slash = strrchr(folder, '/');
-    snprintf(slash ? slash : folder, slash ? 2 : PATH_MAX, "%s", slash ? "" : ".");
+    return AN_MPI_VERSIONS;
 }
 
 /* Every process looks, as every process loads. */
 static an_status open_plugin(const library *l, const an_comm_plugin **plugin) {
-    static const char *const folders[] = {"", "/../lib", NULL}; /* of this file; NULL: where plugins are installed */
     an_context *const ctx = NULL;
-    char here[PATH_MAX], file[2 * PATH_MAX], reason[AN_COMM_NOTE] = "";
-    void *opened = NULL;
-    folder_of_this(here);
-    for (size_t i = 0; !opened && i < sizeof folders / sizeof *folders; i++) {
-        snprintf(file, sizeof file, "%s%s/libanneal-mpi-%s.so", folders[i] ? here : AN_PLUGIN_FOLDER,
-                 folders[i] ? folders[i] : "", l->id);
-        opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-        const char *why = opened ? NULL : dlerror();
-        if (why && !*reason) snprintf(reason, sizeof reason, "%s", why);
-    }
-    if (!opened)
-        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED,
-                        "the plugin for %s, libanneal-mpi-%s.so, was not found beside anneal's library nor in %s (%s). "
-                        "This anneal was built with plugins for: %s",
-                        l->name, l->id, AN_PLUGIN_FOLDER, reason, *an_mpi_version() ? an_mpi_version() : "no MPI");
-    const an_comm_plugin *found = dlsym(opened, AN_COMM_PLUGIN);
-    if (!found || found->version != AN_COMM_PLUGIN_VERSION || found->size != sizeof *found)
-        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "%s is not of this version of anneal", file);
-    *plugin = found;
+    const void *record = NULL;
+    char name[MOST_NAME], text[AN_MESSAGE_BYTES];
+    snprintf(name, sizeof name, "mpi-%s", l->id);
+    const an_status status =
+        an_plugin_open(name, AN_COMM_PLUGIN, (an_plugin_head){sizeof **plugin, AN_COMM_PLUGIN_VERSION}, &record,
+                       (an_note){text, sizeof text});
+    if (status == AN_ERR_FILE)
+        return AN_ERROR(ctx, AN_ERR_UNSUPPORTED, "the plugin for %s: %s. This anneal was built with plugins for: %s",
+                        l->name, text, *an_mpi_version() ? an_mpi_version() : "no MPI");
+    if (status != AN_OK) return AN_ERROR(ctx, status, "%s", text);
+    *plugin = record;
     return AN_OK;
 }
 
