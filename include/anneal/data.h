@@ -200,6 +200,31 @@ typedef struct an_npy_source {
 AN_API void an_npy_source_init(an_npy_source *source, size_t size);
 AN_API an_status an_dataset_create_npy(an_dataset **dataset, an_context *ctx, const an_npy_source *source);
 
+/* ---- arrays in HDF5 files ---- */
+
+/* The first dimension of an array is the sample. Types are integers of 8 to 64 bits and IEEE reals of 16, 32 and 64.
+ * "inputs" have the type `dtype`; "targets" are i32 if the array has integers, or else have the type `dtype`. Samples
+ * are read from the file when they are needed. Of packed arrays (deflate, shuffle, fletcher32), up to 256 MiB of chunks
+ * stay in memory. A number that does not fit in the type, or is not finite, is an error. Links into other files, arrays
+ * whose numbers are in other files, and other filters are refused. AN_ERR_UNSUPPORTED too if the plugin for HDF5 or
+ * HDF5 itself is not installed.
+ * A program that uses HDF5 itself must not call it in another thread while such a dataset is opened, read or destroyed,
+ * unless its HDF5 is made for several threads. */
+typedef struct an_hdf5_source {
+    size_t size;
+    const char *path;
+    const char *inputs;  /* path of the array in the file, "group/x"; NULL: inputs, x or X, whichever is there */
+    const char *targets; /* the same; NULL: targets, y or Y; they may be absent */
+    double begin, end;
+    an_dtype dtype;   /* F32 or F64; NONE: F32 */
+    bool flat;        /* inputs have one dimension */
+    bool channel;     /* inputs that are matrices get a channel dimension in front: [1, height, width] */
+    bool scaled;      /* inputs that are bytes without a sign are divided by 255; true by default */
+    bool has_targets; /* true by default; false: only inputs are read */
+} an_hdf5_source;
+AN_API void an_hdf5_source_init(an_hdf5_source *source, size_t size);
+AN_API an_status an_dataset_create_hdf5(an_dataset **dataset, an_context *ctx, const an_hdf5_source *source);
+
 /* ---- JSON lines: one object a line ---- */
 
 /* "inputs" are the numbers of the columns of inputs, one after another, with one dimension; "targets" likewise. A

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "anneal/data.h"
 #include "base/memory_check.h"
 #include "formats/zip.h"
 
@@ -22,32 +21,14 @@ static an_status refuse_number(const an_npy_array *a, int64_t i, const char *wha
     return AN_NOTE(note, AN_ERR_PARSE, "%s: %g is not %s", place, value, what);
 }
 
-static bool is_class(double value) {
-    return value == AN_TARGET_IGNORED || (value >= 0 && value < INT32_MAX);
-}
-
 /* Numbers first … first + count - 1 of the array, which lie at `from`. */
 static an_status convert(const an_npy_array *a, int64_t first, size_t count, const unsigned char *from, void *to,
                          an_note note) {
-    const size_t width = a->header.type->width;
-    double (*const number)(const unsigned char *) = a->header.type->number;
-    for (size_t i = 0; i < count; i++) {
-        const double value = number(from + i * width);
-        if (a->dtype == AN_DTYPE_I32) {
-            if (!is_class(value))
-                return refuse_number(a, first + (int64_t)i, "a class: classes are 0, 1, 2, …", value, note);
-            ((int32_t *)to)[i] = (int32_t)value;
-        } else if (a->dtype == AN_DTYPE_F64) {
-            if (!(value >= -0x1.fffffffffffffp1023 && value <= 0x1.fffffffffffffp1023))
-                return refuse_number(a, first + (int64_t)i, "a finite number", value, note);
-            ((double *)to)[i] = value / (double)a->divisor;
-        } else {
-            if (!(value > -0x1.ffffffp127 && value < 0x1.ffffffp127)) /* from there on it rounds to infinity */
-                return refuse_number(a, first + (int64_t)i, "a finite f32 number", value, note);
-            ((float *)to)[i] = (float)value / a->divisor;
-        }
-    }
-    return AN_OK;
+    const an_npy_type *type = a->header.type;
+    const char *what;
+    const size_t done = an_npy_convert(type, a->dtype, a->divisor, from, count, to, &what);
+    if (done == count) return AN_OK;
+    return refuse_number(a, first + (int64_t)done, what, type->number(from + done * type->width), note);
 }
 
 an_status an_npy_array_read(const an_npy_array *a, int64_t first, size_t count, void *to, an_note note) {

@@ -4,62 +4,13 @@
 
 #include <string.h>
 
-#include "base/float16.h"
 #include "base/memory.h"
-
-/* ---- numbers ---- */
 
 static uint64_t lower_first(const unsigned char *b, size_t width) {
     uint64_t value = 0;
     for (size_t i = width; i-- > 0;) value = value << 8 | b[i];
     return value;
 }
-
-static double number_f16(const unsigned char *b) {
-    return (double)an_f16_to_f32((uint16_t)lower_first(b, 2));
-}
-static double number_f32(const unsigned char *b) {
-    const uint32_t bits = (uint32_t)lower_first(b, 4);
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-static double number_f64(const unsigned char *b) {
-    const uint64_t bits = lower_first(b, 8);
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-static double number_i8(const unsigned char *b) {
-    return (int8_t)b[0];
-}
-static double number_i16(const unsigned char *b) {
-    return (int16_t)lower_first(b, 2);
-}
-static double number_i32(const unsigned char *b) {
-    return (int32_t)lower_first(b, 4);
-}
-static double number_i64(const unsigned char *b) {
-    return (double)(int64_t)lower_first(b, 8);
-}
-static double number_u8(const unsigned char *b) {
-    return b[0];
-}
-static double number_u16(const unsigned char *b) {
-    return (double)lower_first(b, 2);
-}
-static double number_u32(const unsigned char *b) {
-    return (double)lower_first(b, 4);
-}
-static double number_u64(const unsigned char *b) {
-    return (double)lower_first(b, 8);
-}
-
-static const an_npy_type types[] = {
-    {"f2", 2, false, number_f16}, {"f4", 4, false, number_f32}, {"f8", 8, false, number_f64},
-    {"i1", 1, true, number_i8},   {"i2", 2, true, number_i16},  {"i4", 4, true, number_i32},
-    {"i8", 8, true, number_i64},  {"u1", 1, true, number_u8},   {"u2", 2, true, number_u16},
-    {"u4", 4, true, number_u32},  {"u8", 8, true, number_u64},  {"b1", 1, true, number_u8}};
 
 /* ---- the prefix ---- */
 
@@ -139,9 +90,8 @@ static an_status read_type(scan *s, an_npy_header *h) {
     if (!take_string(s, text, sizeof text))
         return AN_NOTE(s->note, AN_ERR_PARSE,
                        "%s: the numbers have a type of several parts; only plain arrays are supported", s->place);
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strchr(types[i].width == 1 ? "|<>=" : "<", text[0]) && text[0] && !strcmp(text + 1, types[i].name))
-            h->type = &types[i];
+    const an_npy_type *type = text[0] ? an_npy_type_find(text + 1) : NULL;
+    if (type && strchr(type->width == 1 ? "|<>=" : "<", text[0])) h->type = type;
     if (h->type) return AN_OK;
     return AN_NOTE(s->note, AN_ERR_PARSE,
                    "%s: the type of the numbers is '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 are supported, "

@@ -4,13 +4,7 @@
 
 #include "anneal/core.h"
 #include "base/note.h"
-
-typedef struct an_npy_type {
-    const char *name; /* as NumPy writes it, without the byte order */
-    size_t width;
-    bool integer;
-    double (*number)(const unsigned char *bytes); /* integers beyond 2^53 are rounded */
-} an_npy_type;
+#include "formats/npy_numbers.h"
 
 typedef struct an_npy_header {
     const an_npy_type *type;

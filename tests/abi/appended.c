@@ -84,6 +84,7 @@ int main(void) {
     REFUSED(an_images_source, an_dataset_create_images(&none, ctx, &o));
     REFUSED(an_csv_source, an_dataset_create_csv(&none, ctx, &o));
     REFUSED(an_npy_source, an_dataset_create_npy(&none, ctx, &o));
+    REFUSED(an_hdf5_source, an_dataset_create_hdf5(&none, ctx, &o));
     REFUSED(an_jsonl_source, an_dataset_create_jsonl(&none, ctx, &o));
     REFUSED(an_chat_source, an_dataset_create_chat(&none, ctx, &o));
     REFUSED(an_sentence_source, an_dataset_create_sentences(&none, ctx, &o));

@@ -204,6 +204,7 @@ static void test_defaults_of_tests(void **state) {
     SAME(an_images_source);
     SAME(an_csv_source);
     SAME(an_npy_source);
+    SAME(an_hdf5_source);
     SAME(an_jsonl_source);
     SAME(an_text_source);
     SAME(an_chat_source);

@@ -162,9 +162,9 @@ ANNEAL_MAX_ISA=base mistake 2 'anneal train: the environment variable ANNEAL_MAX
     'run: {dir: run, isa: avx2}'
 ANNEAL_MAX_ISA=avx1 mistake 2 "anneal train: the environment variable ANNEAL_MAX_ISA is 'avx1'; set it to base, avx2, avx512 or amx, or unset it" \
     'run: {dir: run}'
-mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream' \
+mistake 2 'c.yaml:5:15: data.train needs '\''type'\''; set it to idx, csv, images, npy, hdf5, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream' \
     'data: {train: {path: rows.csv}}'
-mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream; did you mean '\''csv'\''?' \
+mistake 2 'c.yaml:5:22: data.train.type is '\''cvs'\''; it takes idx, csv, images, npy, hdf5, jsonl, text, tokens, megatron, chat, preferences, sentences, mixture or stream; did you mean '\''csv'\''?' \
     'data: {train: {type: cvs, path: rows.csv}}'
 mistake 2 'c.yaml:5:7: data has no '\''train'\''; set it to a table such as {type: text, path: FILE}' \
     'data: {eval: {type: csv, path: rows.csv}}'

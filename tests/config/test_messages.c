@@ -201,11 +201,11 @@ static const refusal refusals[] = {
      "run.yaml:2:39: data.train of type 'tokens' has no key 'tokens', which is for type text; its keys are type, path, "
      "format, context, documents, border_targets, end_token, part, weight"},
     {MODEL "data: {train: {path: a.txt}}\n", NULL,
-     "run.yaml:2:15: data.train needs 'type'; set it to idx, csv, images, npy, jsonl, text, tokens, megatron, chat, "
-     "preferences, sentences, mixture or stream"},
+     "run.yaml:2:15: data.train needs 'type'; set it to idx, csv, images, npy, hdf5, jsonl, text, tokens, megatron, "
+     "chat, preferences, sentences, mixture or stream"},
     {MODEL "data: {train: {type: txt, path: a.txt}}\n", NULL,
-     "run.yaml:2:22: data.train.type is 'txt'; it takes idx, csv, images, npy, jsonl, text, tokens, megatron, chat, "
-     "preferences, sentences, mixture or stream; "
+     "run.yaml:2:22: data.train.type is 'txt'; it takes idx, csv, images, npy, hdf5, jsonl, text, tokens, megatron, "
+     "chat, preferences, sentences, mixture or stream; "
      "did you mean 'text'?"},
     /* ---- kinds of values ---- */
     {BOTH "optimizer: {lr: fast}\n", NULL, "run.yaml:3:17: optimizer.lr is 'fast'; it takes a number of at least 0"},
@@ -370,7 +370,7 @@ static const refusal refusals[] = {
      "run.yaml:2:30: evaluations cannot read a stream; use another type for data.eval, such as csv"},
     {"model: mlp\n" DATA, NULL,
      "run.yaml:2:16: data.train has type 'text', which gives tokens, but a model of type 'mlp' takes numbers; use idx, "
-     "csv, images, npy or jsonl"},
+     "csv, images, npy, hdf5 or jsonl"},
     {MODEL "data: {train: {type: idx, path: a.idx}}\n", NULL,
      "run.yaml:2:16: data.train has type 'idx', which gives numbers, but a model of type 'gpt2' takes tokens; use "
      "text, tokens, megatron or chat"},

@@ -12,7 +12,8 @@ static const struct {
     const char *path, *value, *usual, *message;
 } values[] = {
     {"data.train.type", "array", "csv",
-     "data.train.type is 'array', which is not supported yet; it takes idx, csv, images, npy, jsonl, text, tokens, "
+     "data.train.type is 'array', which is not supported yet; it takes idx, csv, images, npy, hdf5, jsonl, text, "
+     "tokens, "
      "megatron, chat, preferences, sentences, mixture or "
      "stream"},
     {"data.capacity", "2k", "1000000", "data.capacity is not supported yet; remove it"},

@@ -179,7 +179,19 @@ static an_status make_images(an_dataset **d, an_context *ctx) {
 }
 #endif
 
+#ifdef AN_HAVE_HDF5
+static an_status make_hdf5(an_dataset **d, an_context *ctx) {
+    an_hdf5_source source;
+    an_hdf5_source_init(&source, sizeof source);
+    source.path = ANNEAL_SOURCE_DIR "/tests/golden/hdf5/small.h5";
+    return an_dataset_create_hdf5(d, ctx, &source);
+}
+#endif
+
 static maker *const makers[] = {
+#ifdef AN_HAVE_HDF5
+    make_hdf5,
+#endif
 #ifdef AN_HAVE_PNG
     make_images,
 #endif

@@ -232,11 +232,13 @@ for name, content in contents.items():
 open("ORCHIDS.txt", "w").write("ORCHIDS are flowers. PAR1 is not one. " * 20)
 P
 for pair in "book.xlsx:a workbook of Excel" "weights.pt:a file of PyTorch" "sheet.ods:a spreadsheet of LibreOffice" "rows.parquet:a Parquet file" \
-    "rows.feather:a Feather (Arrow) file" "rows.h5:an HDF5 file" "rows.xls:a workbook of Excel before 2007" "rows.pkl:a pickle of Python" \
+    "rows.feather:a Feather (Arrow) file" "rows.xls:a workbook of Excel before 2007" "rows.pkl:a pickle of Python" \
     "renamed.csv:a Parquet file"; do
     attempt 2 init "${pair%%:*}"
     says "${pair%%:*}: this is ${pair#*:}, which anneal does not read; convert it: "
 done
+attempt 2 init rows.h5
+says "rows.h5: this is an HDF5 file, which a config reads: data: {train: {type: hdf5, path: rows.h5}}"
 attempt 2 init rows.parquet
 says "python3 -c \"import pandas; pandas.read_parquet('rows.parquet').to_csv('data.csv', index=False)\""
 attempt 1 train flowers.yaml --fresh --set data.train.path=book.xlsx

@@ -233,6 +233,8 @@ static inline void make_datasets(void) {
     const an_images_source pictures = {DEFAULTS(an_images_source), .path = "pictures", .width = 3};
     const an_csv_source csv = {DEFAULTS(an_csv_source), .path = "sums.csv", .end = 0.9};
     const an_npy_source npy = {DEFAULTS(an_npy_source), .path = "x.npy", .end = 0.8};
+    const an_hdf5_source hdf5 = {DEFAULTS(an_hdf5_source), .path = ANNEAL_SOURCE_DIR "/tests/golden/hdf5/small.h5",
+                                 .dtype = AN_DTYPE_F64};
     const an_jsonl_source jsonl = {DEFAULTS(an_jsonl_source), .path = "x.jsonl"};
     const an_text_source text = {DEFAULTS(an_text_source), .path = "poem.txt", .context = 8, .end = 0.7};
     const an_token_source tokens = {DEFAULTS(an_token_source), .path = "tokens.bin", .context = 8, .end = 0.7};
@@ -287,6 +289,13 @@ static inline void make_datasets(void) {
     DO(an_dataset_create_npy, &d, ctx, &npy);
     read_samples(&d);
     an_dataset_destroy(&d);
+#ifdef AN_HAVE_HDF5
+    DO(an_dataset_create_hdf5, &d, ctx, &hdf5);
+    read_samples(&d);
+    an_dataset_destroy(&d);
+#else
+    (void)hdf5;
+#endif
     DO(an_dataset_create_jsonl, &d, ctx, &jsonl);
     read_samples(&d);
     an_dataset_destroy(&d);

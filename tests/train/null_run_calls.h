@@ -277,6 +277,7 @@ static inline void call_data(void) {
     an_images_source pictures = {DEFAULTS(an_images_source), .path = "pictures"};
     an_csv_source csv = {DEFAULTS(an_csv_source), .path = "sums.csv"};
     an_npy_source npy = {DEFAULTS(an_npy_source), .path = "x.npy"};
+    an_hdf5_source hdf5 = {DEFAULTS(an_hdf5_source), .path = ANNEAL_SOURCE_DIR "/tests/golden/hdf5/small.h5"};
     an_jsonl_source jsonl = {DEFAULTS(an_jsonl_source), .path = "x.jsonl"};
     an_text_source text = {DEFAULTS(an_text_source), .path = "poem.txt", .context = 4};
     an_token_source tokens = {DEFAULTS(an_token_source), .path = "tokens.bin", .context = 4};
@@ -350,6 +351,11 @@ static inline void call_data(void) {
     NOTHING(an_csv_facts_destroy, O(&facts));
     an_csv_facts_destroy(&facts);
     STATUS(an_dataset_create_npy, N(&fresh), N(ctx), N(&npy));
+#ifdef AN_HAVE_HDF5
+    STATUS(an_dataset_create_hdf5, N(&fresh), N(ctx), N(&hdf5));
+#else
+    REFUSED(an_dataset_create_hdf5, N(&fresh), N(ctx), N(&hdf5));
+#endif
     STATUS(an_dataset_create_jsonl, N(&fresh), N(ctx), N(&jsonl));
     an_tokenizer *tokenizer = NULL;
     OK(ctx, an_tokenizer_open(&tokenizer, ctx, ANNEAL_SOURCE_DIR "/tests/golden/finetune/bpe"));

@@ -1,6 +1,5 @@
 #include "base/files/foreign.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -19,8 +18,7 @@ static const an_foreign kinds[KINDS] = {
     [PARQUET] = {"a Parquet file", PANDAS("read_parquet('FILE')")},
     [FEATHER] = {"a Feather (Arrow) file", PANDAS("read_feather('FILE')")},
     [ORC] = {"an ORC file", PANDAS("read_orc('FILE')")},
-    [HDF5] = {"an HDF5 file", "python3 -c \"import h5py, numpy; f = h5py.File('FILE'); numpy.savez('data.npz', "
-                              "**{k: f[k][()] for k in f})\""},
+    [HDF5] = {"an HDF5 file", "data: {train: {type: hdf5, path: FILE}}", true},
     [TORCH] = {"a file of PyTorch", "python3 -c \"import torch, numpy; d = torch.load('FILE'); numpy.savez('data.npz', "
                                     "**{k: v.numpy() for k, v in d.items()})\""},
     [PICKLE] = {"a pickle of Python", PANDAS("read_pickle('FILE')")},
@@ -118,8 +116,8 @@ an_foreign_text an_foreign_describe(const an_foreign *foreign, const char *path)
     static const char word[] = "FILE";
     an_foreign_text made;
     const char *name = plain_path(path), *at = foreign->advice, *mark;
-    size_t used = (size_t)snprintf(made.text, sizeof made.text,
-                                   "this is %s, which anneal does not read; convert it: ", foreign->kind);
+    size_t used = (size_t)snprintf(made.text, sizeof made.text, "this is %s, which %s: ", foreign->kind,
+                                   foreign->is_read ? "a config reads" : "anneal does not read; convert it");
     for (; (mark = strstr(at, word)) && used < sizeof made.text; at = mark + sizeof word - 1)
         used += (size_t)snprintf(made.text + used, sizeof made.text - used, "%.*s%s", (int)(mark - at), at, name);
     if (used < sizeof made.text) snprintf(made.text + used, sizeof made.text - used, "%s", at);
