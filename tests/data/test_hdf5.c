@@ -434,24 +434,24 @@ static void test_config(void **state) {
     /* What is predicted on needs no targets. */
     an_config *config = NULL;
     an_config_options options;
-    an_samples_options samples;
+    an_samples_options model;
     an_dataset *d = NULL;
     an_config_options_init(&options, sizeof options);
-    an_samples_options_init(&samples, sizeof samples);
+    an_samples_options_init(&model, sizeof model);
     options.file = "run.yaml";
     OK(ctx, an_config_create(&config, ctx, &options));
     const hid_t file = begin_file("inputs.h5", false);
     put(file, "x", H5T_STD_U8LE, 3, (hsize_t[]){N, H, W}, H5T_NATIVE_DOUBLE, numbers, PLAIN);
     assert_true(H5Fclose(file) >= 0);
-    samples.path = "inputs.h5";
-    samples.elements = H * W;
-    samples.dtype = AN_DTYPE_F32;
-    OK(ctx, an_samples_open(&d, ctx, config, &samples, NULL));
+    model.path = "inputs.h5";
+    model.elements = H * W;
+    model.dtype = AN_DTYPE_F32;
+    OK(ctx, an_samples_open(&d, ctx, config, &model, NULL));
     assert_int_equal(an_dataset_count(d), N);
     assert_int_equal(an_dataset_field_count(d), 1);
     an_dataset_destroy(&d);
-    samples.elements = H;
-    FAILS(ctx, an_samples_open(&d, ctx, config, &samples, NULL), AN_ERR_SHAPE,
+    model.elements = H;
+    FAILS(ctx, an_samples_open(&d, ctx, config, &model, NULL), AN_ERR_SHAPE,
           "inputs.h5: a sample has 12 numbers, but the model reads 4");
     an_config_destroy(&config);
     an_context_destroy(&ctx); /* it keeps the options of the config */

@@ -42,7 +42,7 @@
 #define DEFAULTS_an_images_source .size = sizeof(an_images_source), .end = 1, .has_targets = true, .scaled = true
 #define DEFAULTS_an_csv_source .size = sizeof(an_csv_source), .end = 1, .has_targets = true, .delimiter = ','
 #define DEFAULTS_an_npy_source .size = sizeof(an_npy_source), .end = 1, .scaled = true
-#define DEFAULTS_an_hdf5_source .size = sizeof(an_hdf5_source), .end = 1, .scaled = true
+#define DEFAULTS_an_hdf5_source .size = sizeof(an_hdf5_source), .end = 1, .scaled = true, .has_targets = true
 #define DEFAULTS_an_jsonl_source .size = sizeof(an_jsonl_source), .end = 1, .has_targets = true
 #define DEFAULTS_an_chat_source .size = sizeof(an_chat_source), .end = 1, .packed = true
 #define DEFAULTS_an_sentence_source .size = sizeof(an_sentence_source), .end = 1, .has_targets = true

@@ -22,9 +22,9 @@ static an_status open_file(an_samples_opening *o) {
     if (!kind || !kind->open_samples)
         return AN_ERROR(o->source.ctx, AN_ERR_UNSUPPORTED,
                         "the run's data came from a program, so nothing says how to read '%s'; give a .npy file", file);
-    an_status status = kind->is_text && an_foreign_find(file) ? AN_ERR_PARSE : kind->open_samples(o);
-    if (status == AN_OK || !an_foreign_find(file)) return status;
-    return AN_ERROR(o->source.ctx, AN_ERR_PARSE, "%s: %s", file, an_foreign_describe(an_foreign_find(file), file).text);
+    const an_foreign *foreign = kind->is_text ? an_foreign_find(file) : NULL;
+    if (foreign) return AN_ERROR(o->source.ctx, AN_ERR_PARSE, "%s: %s", file, an_foreign_describe(foreign, file).text);
+    return kind->open_samples(o);
 }
 
 an_status an_samples_open(an_dataset **dataset, an_context *ctx, an_config *config, const an_samples_options *options,
