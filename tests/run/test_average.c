@@ -198,37 +198,53 @@ static void test_predictors(void **state) {
     FAILS(ctx, an_predictor_open(&predictor, ctx, "plain", &options), AN_ERR_STATE, "has no moving average");
 }
 
-/* A manifest with a correct hash of its own, whose averages are not those of its weights: what reads
- * them has room for weights. */
-static void test_averages_of_other_weights(void **state) {
-    static const char path[] = "averaged/" SAVED "/manifest.json", from[] = "ema/hidden.0.weight";
+/* Puts a text of the same length in the place of another one in the manifest, with a correct hash. */
+static void change_manifest(const char *from, const char *to) {
+    static const char path[] = "averaged/" SAVED "/manifest.json";
     static char text[1 << 16];
     char digits[AN_HASH_DIGITS + 1] = "";
-    (void)state;
-    an_trainer *trainer = make_run("averaged", AVERAGED);
-    an_checkpoint *checkpoint = NULL;
-    an_predictor *predictor = NULL;
-    an_trainer_destroy(&trainer);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
     const size_t length = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[length] = 0;
-    char *name = strstr(text, from), *hash = strstr(text, "\n\"hash\": \"");
-    assert_true(name && hash && name < hash);
-    name[strlen(from) - 1] = 'T'; /* of no weight */
+    char *at = strstr(text, from), *hash = strstr(text, "\n\"hash\": \"");
+    assert_true(at && hash && at < hash && strlen(from) == strlen(to));
+    memcpy(at, to, strlen(to));
     hash += strlen("\n\"hash\": \"");
     const XXH128_hash_t made = XXH3_128bits(text, (size_t)(hash - text));
     an_hash_write(digits, (const uint64_t[]){made.low64, made.high64});
     memcpy(hash, digits, AN_HASH_DIGITS);
     assert_int_equal(unlink(path), 0);
     write_text(path, text);
-    OK(ctx, an_checkpoint_open(&checkpoint, ctx, "averaged"));
-    FAILS(ctx, export_weights(checkpoint, AN_MODEL_WEIGHTS_AUTO), AN_ERR_DAMAGED,
-          "'ema/hidden.0.weighT' does not have the shape and type of a weight");
-    OK(ctx, export_weights(checkpoint, AN_MODEL_WEIGHTS_RAW));
-    an_checkpoint_close(&checkpoint);
-    FAILS(ctx, an_predictor_open(&predictor, ctx, "averaged", NULL), AN_ERR_DAMAGED, "ema/hidden.0.weighT");
+}
+
+/* A manifest with a correct hash of its own, whose averages are not those of its weights: what reads
+ * them has room for weights. */
+static void test_averages_of_other_weights(void **state) {
+    static const struct {
+        const char *from, *to, *name;
+    } changes[] = {
+        {"ema/hidden.0.weight", "ema/hidden.0.weighT", "ema/hidden.0.weighT"}, /* of no weight */
+        {"ema/output.weight\", \"dtype\": \"f32\", \"shape\": [1, 5], \"slices\": [[3, 0, 5, ",
+         "ema/output.weight\", \"dtype\": \"f32\", \"shape\": [1, 4], \"slices\": [[3, 0, 4, ", "ema/output.weight"},
+    };
+    (void)state;
+    an_trainer *trainer = make_run("averaged", AVERAGED);
+    an_trainer_destroy(&trainer);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char words[128];
+        an_checkpoint *checkpoint = NULL;
+        an_predictor *predictor = NULL;
+        change_manifest(changes[i].from, changes[i].to);
+        snprintf(words, sizeof words, "'%s' does not have the shape and type of a weight", changes[i].name);
+        OK(ctx, an_checkpoint_open(&checkpoint, ctx, "averaged"));
+        FAILS(ctx, export_weights(checkpoint, AN_MODEL_WEIGHTS_AUTO), AN_ERR_DAMAGED, words);
+        OK(ctx, export_weights(checkpoint, AN_MODEL_WEIGHTS_RAW));
+        an_checkpoint_close(&checkpoint);
+        FAILS(ctx, an_predictor_open(&predictor, ctx, "averaged", NULL), AN_ERR_DAMAGED, changes[i].name);
+        change_manifest(changes[i].to, changes[i].from);
+    }
 }
 
 /* A new run that begins with a saved model. */
