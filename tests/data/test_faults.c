@@ -279,6 +279,39 @@ static void test_mixture_and_loader(void **state) {
     assert_false(l.mismatch);
 }
 
+/* The source stays the caller's where a split fails, and neither part is left. */
+static void test_split(void **state) {
+    ledger l = {0};
+    an_context *ctx = NULL;
+    an_dataset *whole = NULL, *training = NULL, *evaluation = NULL;
+    an_split_source source;
+    an_split_source_init(&source, sizeof source);
+    (void)state;
+    assert_int_equal(context_with_ledger(&ctx, &l, 1), AN_OK);
+    OK(ctx, make_arrays(&whole, ctx));
+    source.source = whole;
+    source.owns = true;
+    source.evaluation = 0.5;
+    const size_t before = l.held;
+    an_status status = AN_ERR_MEMORY;
+    l.once = true;
+    for (int n = 1; status != AN_OK; n++) {
+        l.fail_at = l.calls + n;
+        status = an_dataset_split(&training, &evaluation, ctx, &source);
+        assert_true(status == AN_OK || status == AN_ERR_MEMORY);
+        if (status == AN_OK) continue;
+        assert_true(!training && !evaluation);
+        assert_int_equal(l.held, before);
+        OK(ctx, read_all(whole));
+    }
+    l.fail_at = 0;
+    an_dataset_destroy(&training);
+    an_dataset_destroy(&evaluation);
+    an_context_destroy(&ctx);
+    assert_int_equal(l.held, 0);
+    assert_false(l.mismatch);
+}
+
 static void test_cells(void **state) {
     static const char *const columns[] = {"a", "b"};
     ledger l = {0};
@@ -307,6 +340,6 @@ static void test_cells(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sources), cmocka_unit_test(test_mixture_and_loader),
-                                       cmocka_unit_test(test_cells)};
+                                       cmocka_unit_test(test_split), cmocka_unit_test(test_cells)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

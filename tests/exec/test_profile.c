@@ -96,6 +96,26 @@ static void test_inputs(void **state) {
     rig_down(&r);
 }
 
+/* Of two tables that one input names rows of, the smaller one says how far it goes. */
+static void test_inputs_of_two_tables(void **state) {
+    static const int64_t rows[][2] = {{VOCABULARY, 2 * VOCABULARY}, {2 * VOCABULARY, VOCABULARY}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        rig r = {0};
+        assert_int_equal(an_context_create(&r.ctx, NULL), AN_OK);
+        OK(r.ctx, an_graph_create(&r.g, r.ctx, "tables"));
+        const an_value x = an_input(r.g, "x", AN_DTYPE_I32, AN_DIMS(an_symbol_dim(r.g, "batch")));
+        const an_value a = an_embedding_layer(r.g, x, "a", AN_DTYPE_F32, rows[i][0], 2);
+        const an_value b = an_embedding_layer(r.g, x, "b", AN_DTYPE_F32, rows[i][1], 2);
+        const an_value y = an_input(r.g, "y", AN_DTYPE_F32, AN_DIMS(an_symbol_dim(r.g, "batch"), 2));
+        an_graph_set_loss(r.g, an_squared_error(r.g, an_add(r.g, a, b), y), y);
+        OK(r.ctx, an_graph_verify(r.g));
+        finish_rig(&r);
+        assert_int_equal(input_of(&r, "x").limit, VOCABULARY);
+        rig_down(&r);
+    }
+}
+
 /* Numbers have no limit, whatever reads them. */
 static void test_inputs_of_numbers(void **state) {
     (void)state;
@@ -173,6 +193,7 @@ static void test_forced_kernels(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_inputs_of_two_tables),
         cmocka_unit_test(test_inputs_of_numbers),
         cmocka_unit_test(test_profile),
         cmocka_unit_test(test_forced_kernels),

@@ -175,12 +175,29 @@ static void repeated_and_reflected_messages_are_refused(void **state) {
     }
 }
 
+/* The second message of a connection whose first one is gone. */
+static void a_message_that_is_left_out_is_noticed(void **state) {
+    (void)state;
+    pair p;
+    unsigned char body[AN_CHANNEL_BODY] = {1};
+    open_listener(&p);
+    an_channel_connect(&p.client, &p.address, &key, CLIENT);
+    turn(&p, client_is_open);
+    for (int i = 0; i < 2; i++) assert_true(an_channel_send(&p.client, body));
+    p.client.out_at += AN_CHANNEL_FRAME;
+    turn(&p, one_is_closed);
+    assert_non_null(p.server.note);
+    assert_false(an_channel_receive(&p.server, body));
+    close_all(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_arrive_in_order),
         cmocka_unit_test(another_key_is_refused),
         cmocka_unit_test(made_up_changed_and_old_bytes_are_refused),
         cmocka_unit_test(repeated_and_reflected_messages_are_refused),
+        cmocka_unit_test(a_message_that_is_left_out_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

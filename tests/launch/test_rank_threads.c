@@ -22,7 +22,7 @@ static void test_unbound_ranks_divide_the_processors(void **state) {
     (void)state;
     static const struct {
         int processors, ranks, threads;
-    } rows[] = {{8, 1, 8}, {8, 2, 4}, {8, 3, 2}, {8, 8, 1}, {2, 4, 1}, {1, 1, 1}, {100, 3, 33}, {3, 3, 1}};
+    } rows[] = {{8, 1, 8}, {8, 2, 4}, {8, 3, 2}, {8, 8, 1}, {2, 4, 1}, {1, 1, 1}, {100, 3, 33}, {3, 3, 1}, {6, 3, 2}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         an_rank_place places[MOST_RANKS] = {0};
         for (int r = 0; r < rows[i].ranks; r++)

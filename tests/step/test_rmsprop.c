@@ -87,6 +87,26 @@ static void test_formulas_over_100_steps(void **state) {
     print_message("largest error of %d runs of rmsprop: %.2g\n", (int)CASES, largest);
 }
 
+/* A gradient that stays the same has no variance, and rounding makes it less than none: f32 shows that. */
+static void test_variance_is_never_negative(void **state) {
+    const an_optimizer_options options = {DEFAULTS(an_optimizer_options), .type = AN_OPTIMIZER_RMSPROP, .beta_2 = 0.5,
+                                          .centered = true};
+    const an_update u = {DEFAULTS(an_update), .rate = 1e-12};
+    double numbers[MOST_ELEMENTS] = {0};
+    bench b;
+    (void)state;
+    bench_open(&b, AN_DTYPE_F32, NULL, NULL, &options);
+    for (int step = 0; step < STEPS; step++) {
+        bench_gradients(&b, 0, 1);
+        OK(b.ctx, an_optimizer_update(b.optimizer, &u));
+    }
+    for (int p = 0; p < PARAMETERS; p++) {
+        series_get(b.ctx, b.params, p, AN_PART_WEIGHT, b.dtype, numbers);
+        for (int64_t i = 0; i < series_parameters[p].elements; i++) assert_true(isfinite(numbers[i]));
+    }
+    bench_close(&b);
+}
+
 /* ---- the same bits ---- */
 
 static void take_steps(bench *b, int begin, int end) {
@@ -179,7 +199,8 @@ static void test_mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formulas_over_100_steps), cmocka_unit_test(test_same_bits_at_each_level),
-        cmocka_unit_test(test_starts_again_with_the_same_bits), cmocka_unit_test(test_mistakes)};
+        cmocka_unit_test(test_formulas_over_100_steps), cmocka_unit_test(test_variance_is_never_negative),
+        cmocka_unit_test(test_same_bits_at_each_level), cmocka_unit_test(test_starts_again_with_the_same_bits),
+        cmocka_unit_test(test_mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
