@@ -80,6 +80,37 @@ static void test_words_are_those_of_the_enum(void **state) {
     an_context_destroy(&ctx);
 }
 
+/* … and the number is that of the enum, also behind a kind without a word, and where one word begins another. */
+static void test_types_are_those_of_their_words(void **state) {
+    static const struct {
+        an_schedule_type type;
+        const char *needs;
+    } needs[] = {{AN_SCHEDULE_STEP, ", period: 2"},
+                 {AN_SCHEDULE_COSINE_RESTARTS, ", T_0: 2"},
+                 {AN_SCHEDULE_EXPONENTIAL, ", gamma: 0.5"},
+                 {AN_SCHEDULE_POINTS, ", points: {0: 1}"},
+                 {AN_SCHEDULE_SEQUENCE, ", milestones: [1], parts: [linear, constant]"}};
+    an_context *ctx = make_context();
+    (void)state;
+    for (int i = 0; *an_schedule_type_name((an_schedule_type)i); i++) {
+        char words[256];
+        const char *more = "";
+        an_schedule_options s;
+        an_schedule_options_init(&s, sizeof s);
+        for (size_t k = 0; k < sizeof needs / sizeof *needs; k++)
+            if ((int)needs[k].type == i) more = needs[k].needs;
+        if (i == AN_SCHEDULE_CUSTOM) continue;
+        snprintf(words, sizeof words,
+                 "model: {type: mlp}\ndata: {train: {type: csv, path: a}}\nschedule: {type: %s%s}\n",
+                 an_schedule_type_name((an_schedule_type)i), more);
+        an_config *c = config_of(ctx, words);
+        OK(ctx, an_config_fill(c, "schedule", an_schedule_options, &s));
+        if ((int)s.type != i) fail_msg("schedule.type: %s is %d", an_schedule_type_name((an_schedule_type)i), s.type);
+        an_config_destroy(&c);
+    }
+    an_context_destroy(&ctx);
+}
+
 /* ---- filling ---- */
 
 static const char text[] = "run: {dir: out, seed: 7}\n"
@@ -203,6 +234,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_members_hold_their_options),
         cmocka_unit_test(test_words_are_those_of_the_enum),
+        cmocka_unit_test(test_types_are_those_of_their_words),
         cmocka_unit_test(test_structs_are_filled),
         cmocka_unit_test(test_two_numbers),
         cmocka_unit_test(test_nothing_to_fill),

@@ -6,6 +6,7 @@
 #include "base/text/text.h"
 #include "support/support.h"
 #include "text/chat/chat.h"
+#include "text/chat/record.h"
 
 enum { MOST = 1 << 16, MESSAGES = 8 };
 
@@ -188,7 +189,50 @@ static void encodes(void **state) {
     an_tokenizer_destroy(&tokenizer);
 }
 
+/* White space at both ends goes, of one byte and of more, in any order. */
+static void trims(void **state) {
+    static const struct {
+        const char *text, *trimmed;
+    } rows[] = {
+        {" \xe3\x80\x80\xc2\xa0 two words\xc2\xa0 \n\xe3\x80\x80", "two words"},
+        {"x \t\xe2\x80\xa8\xe2\x80\xa8\xc2\x85\xc2\x85", "x"},
+        {"\xe3\x80\x81 \xe3\x80\x81", "\xe3\x80\x81 \xe3\x80\x81"}, /* an ideographic comma is none */
+        {" \xe2\x80\x8b", "\xe2\x80\x8b"},
+        {"\n\xe3\x80\x80\x1f", ""},
+        {"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const an_bytes trimmed = an_chat_trimmed(rows[i].text);
+        assert_int_equal(trimmed.length, strlen(rows[i].trimmed));
+        assert_memory_equal(trimmed.bytes, rows[i].trimmed, trimmed.length);
+    }
+}
+
 /* ---- what is refused ---- */
+
+/* The longest system message that its memory holds, and one byte more. */
+static void long_systems(void **state) {
+    static const char head[] = "<|im_start|>system\n", end[] = "<|im_end|>\n";
+    static char text[AN_CHAT_SYSTEM_BYTES + sizeof head + sizeof end];
+    char memory[AN_CHAT_SYSTEM_BYTES + 1];
+    (void)state;
+    for (size_t length = AN_CHAT_SYSTEM_BYTES - 1; length <= AN_CHAT_SYSTEM_BYTES; length++) {
+        an_chat_format format;
+        an_chat_format_init(&format, sizeof format);
+        memset(text, 'x', sizeof text);
+        memcpy(text, head, sizeof head - 1);
+        memcpy(text + sizeof head - 1 + length, end, sizeof end);
+        memory[AN_CHAT_SYSTEM_BYTES] = 'y';
+        if (length < AN_CHAT_SYSTEM_BYTES) {
+            OK(ctx, an_chat_recognize(&format, ctx, text, memory));
+            assert_int_equal(strlen(format.system), length);
+        } else
+            FAILS(ctx, an_chat_recognize(&format, ctx, text, memory), AN_ERR_UNSUPPORTED,
+                  "has a system message that is too long");
+        assert_int_equal(memory[AN_CHAT_SYSTEM_BYTES], 'y');
+    }
+}
 
 static void refusals(void **state) {
     static const struct {
@@ -244,9 +288,10 @@ static void ends_of_answers(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ends_of_answers), cmocka_unit_test(as_transformers),
-                                       cmocka_unit_test(spans_of_the_assistant), cmocka_unit_test(encodes),
-                                       cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ends_of_answers), cmocka_unit_test(as_transformers), cmocka_unit_test(spans_of_the_assistant),
+        cmocka_unit_test(encodes),         cmocka_unit_test(trims),           cmocka_unit_test(long_systems),
+        cmocka_unit_test(refusals)};
     if (argc > 1) golden = argv[1];
     if (an_context_create(&ctx, NULL) != AN_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
