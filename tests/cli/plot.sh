@@ -64,12 +64,17 @@ is_xml out
 for words in '>accuracy<' '>F1<' 'val_accuracy 0.6000' 'class="raw r0"' 'class="smooth r0"' '>each step<'; do says "$words"; done
 never 'epoch|mean_loss|seconds|>recall<|seeds<'
 python3 - out <<'PYTHON' || failed "the smoothed line is not in the middle of the raw one"
-import re, sys
+import math, re, sys
 picture = open(sys.argv[1]).read()
 def heights(kind): return [float(y) for y in re.findall(r'[ML][0-9.]+ ([0-9.]+)', re.search(rf'class="{kind} r0" d="([^"]*)"', picture)[1])]
 raw, smooth = heights("raw"), heights("smooth")
 assert len(raw) == len(smooth) == 100 and min(raw) < min(smooth) and abs(raw[60] - smooth[60]) < 2
 assert len(set(raw)) > 20 and max(smooth) <= max(raw)
+weights = lambda i: [math.exp(-abs(i - k) / length) for k in range(100)]
+length = 1 # step: a hundredth of the picture
+for i, y in enumerate(smooth): # each point counts once, by its distance
+    expected = sum(w * h for w, h in zip(weights(i), raw)) / sum(weights(i))
+    assert abs(y - expected) < 0.11, (i, y, expected)
 PYTHON
 
 # --- seeds of one config are one line: their mean, in a band ---

@@ -262,6 +262,19 @@ static void test_adapter_refused(void **state) {
     an_checkpoint_close(&c);
 }
 
+/* A layer that was trained whole has another type than those beside it in its tensor. */
+static void test_whole_layer_refused(void **state) {
+    (void)state;
+    an_checkpoint *c = NULL;
+    write_folders("BF16");
+    train_adapter("phi3", "lora: {targets: [o_proj], rank: 2, train: [layers.0.mlp.up_proj]}\n");
+    OK(ctx, an_checkpoint_open(&c, ctx, "run"));
+    FAILS(ctx, export_as(c, "whole.safetensors", AN_EXPORT_MERGED), AN_ERR_UNSUPPORTED,
+          "'model.layers.0.mlp.up_proj.weight' was trained whole beside an adapter, and the files of the model have it "
+          "in one tensor with layers of another type");
+    an_checkpoint_close(&c);
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const struct {
@@ -292,8 +305,13 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),  cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_adapter), cmocka_unit_test(test_adapter_refused), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_adapter),
+        cmocka_unit_test(test_adapter_refused),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_whole_layer_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

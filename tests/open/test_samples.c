@@ -95,6 +95,86 @@ static void test_text(void **state) {
     an_config_destroy(&config);
 }
 
+/* Characters are numbered by the training text; without it, nothing that was read stays. */
+static void test_characters(void **state) {
+    (void)state;
+    an_config *config = config_of("gpt2", "{type: text, path: letters.txt, tokens: chars, context: 8}");
+    an_samples_info info;
+    an_dataset *d = NULL;
+    int32_t tokens[4], next[4];
+    write_file("letters.txt", "the cab, a bad face");
+    write_file("four.txt", "face");
+    OK(ctx, open_samples(&d, config, "four.txt", 4, &info));
+    OK(ctx, an_dataset_read(d, 1, (int64_t[]){0}, (void *const[]){tokens, next}));
+    for (int i = 0; i < 3; i++) assert_int_equal(tokens[i + 1], next[i]);
+    assert_true(tokens[0] != tokens[1] && next[3] == -1);
+    an_dataset_destroy(&d);
+    assert_int_equal(remove("letters.txt"), 0);
+    FAILS(ctx, open_samples(&d, config, "four.txt", 4, &info), AN_ERR_FILE,
+          "The characters of the training text define the model's tokens");
+    assert_null(d);
+    an_config_destroy(&config);
+}
+
+/* A weight may be in a record or not, as the members of targets may. */
+static void test_objects(void **state) {
+    (void)state;
+    static const char *const files[] = {
+        "{\"a\": 1, \"b\": 2, \"w\": 5, \"y\": 9}\n{\"a\": 3, \"b\": 4, \"w\": 5, \"y\": 9}\n",
+        "{\"a\": 1, \"b\": 2, \"y\": 9}\n{\"a\": 3, \"b\": 4, \"y\": 9}\n",
+        "{\"a\": 1, \"b\": 2}\n{\"a\": 3, \"b\": 4}\n"};
+    an_config *config = config_of("mlp", "{type: jsonl, path: gone.jsonl, part: 50%..100%}, weights: w");
+    an_samples_info info;
+    for (int i = 0; i < 3; i++) {
+        an_dataset *d = NULL;
+        float inputs[2][2], targets[2];
+        double weights[2];
+        write_file("rows.jsonl", files[i]);
+        OK(ctx, open_samples(&d, config, "rows.jsonl", 2, &info));
+        assert_int_equal(an_dataset_count(d), 2);
+        OK(ctx, an_dataset_read(d, 2, (int64_t[]){0, 1}, (void *const[]){inputs, targets, weights}));
+        assert_true(inputs[0][0] == 1 && inputs[0][1] == 2 && inputs[1][0] == 3 && inputs[1][1] == 4);
+        an_dataset_destroy(&d);
+    }
+    an_config_destroy(&config);
+}
+
+/* All of the file, whatever part of its own the training data had. */
+static void test_tokens(void **state) {
+    (void)state;
+    an_config *config = config_of(
+        "gpt2",
+        "{type: tokens, path: gone.bin, format: u16, context: 8, part: 0%..50%, documents: apart, end_token: 1}");
+    an_samples_info info;
+    an_dataset *d = NULL;
+    int32_t tokens[2][4], next[2][4];
+    FILE *file = fopen("nine.bin", "wb");
+    assert_non_null(file);
+    for (uint16_t i = 0; i < 9; i++) assert_int_equal(fwrite(&i, sizeof i, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    OK(ctx, open_samples(&d, config, "nine.bin", 4, &info));
+    assert_int_equal(an_dataset_count(d), 2);
+    assert_int_equal(an_dataset_field_count(d), 2);
+    OK(ctx, an_dataset_read(d, 2, (int64_t[]){0, 1}, (void *const[]){tokens, next}));
+    for (int i = 0; i < 8; i++) assert_true(tokens[i / 4][i % 4] == i && next[i / 4][i % 4] == i + 1);
+    an_dataset_destroy(&d);
+    an_config_destroy(&config);
+}
+
+/* The first part says how a file is read. */
+static void test_mixture(void **state) {
+    (void)state;
+    an_config *config = config_of("mlp", "{type: mixture, parts: [{type: csv, path: gone.csv, header: off}, "
+                                         "{type: csv, path: other.csv}]}");
+    an_samples_info info;
+    an_dataset *d = NULL;
+    write_file("plain.csv", "1,2\n3,4\n5,6\n");
+    OK(ctx, open_samples(&d, config, "plain.csv", 2, &info));
+    assert_int_equal(an_dataset_count(d), 3);
+    an_dataset_destroy(&d);
+    an_config_destroy(&config);
+}
+
 static void test_refused(void **state) {
     (void)state;
     an_dataset *d = NULL;
@@ -114,6 +194,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_table, setup, teardown),
         cmocka_unit_test_setup_teardown(test_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_characters, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_objects, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_tokens, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_mixture, setup, teardown),
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,21 @@ static void test_rate_holds_where_epochs_change(void **state) {
     an_trainer_destroy(&trainer);
 }
 
+/* Those of a part are counted from where it begins in the run: behind the warm-up, and behind the parts before it. */
+static void test_epochs_of_a_part(void **state) {
+    (void)state;
+    an_trainer *trainer =
+        scheduled("run: {epochs: 4}\nbatch: {micro: 20, accumulate: {0: 1, 2: 2}, leaves: 1}\n"
+                  "schedule:\n"
+                  "  type: sequence\n"
+                  "  warmup: {steps: 5, start_factor: 0}\n"
+                  "  milestones: [5]\n"
+                  "  parts: [constant, {type: constant, warmup: {steps: 1 epoch, start_factor: 0}}]\n");
+    for (int t = 0; t < 16; t++) /* from step 10 on, an epoch has three steps */
+        expect_factor(trainer, t, t < 5 ? t / 5.0 : t < 10 || t >= 13 ? 1 : (t - 10) / 3.0);
+    an_trainer_destroy(&trainer);
+}
+
 /* 7 % of 100 steps are 7, though 0.07 × 100 is a little more than that. */
 static void test_shares_are_whole_steps(void **state) {
     (void)state;
@@ -200,6 +215,7 @@ int main(void) {
         cmocka_unit_test(test_end_may_be_a_rate),
         cmocka_unit_test(test_rate_holds_inside_an_epoch),
         cmocka_unit_test(test_rate_holds_where_epochs_change),
+        cmocka_unit_test(test_epochs_of_a_part),
         cmocka_unit_test(test_shares_are_whole_steps),
         cmocka_unit_test(test_wsd_knows_its_stable_part),
         cmocka_unit_test(test_one_cycle_has_its_peak),

@@ -28,6 +28,28 @@ static void test_long_tags_fit(void **state) {
     assert_in_range(an_event_encode(1e9, INT64_MAX, tag, -1, record), 1, sizeof record);
 }
 
+/* A length takes a second byte from 128 on, of a tag and of what holds it: each is where the one before it ends. */
+static void test_lengths_of_two_bytes(void **state) {
+    char tag[200] = "";
+    (void)state;
+    for (size_t length = 1; length < sizeof tag; length++) {
+        unsigned char record[AN_EVENT_BYTES];
+        tag[length - 1] = 'x';
+        const size_t written = an_event_encode(1, 7, tag, 2.5, record), head = 12, crc = 4;
+        const unsigned char *at = record + head + 9 + 2, *const end = record + written - crc; /* time and step */
+        for (int level = 0; level < 3; level++) { /* a Summary, its Value, the tag of that */
+            size_t count = at[1] & 0x7f;
+            assert_int_equal(at[0], level ? 0x0a : 0x2a);
+            if (at[1] & 0x80) count |= (size_t)at[2] << 7;
+            at += at[1] & 0x80 ? 3 : 2;
+            if (level < 2)
+                assert_ptr_equal(at + count, end);
+            else
+                assert_int_equal(count, length < AN_EVENT_TAG ? length : AN_EVENT_TAG);
+        }
+    }
+}
+
 static void test_file_holds_what_was_written(void **state) {
     an_context *ctx = NULL;
     an_events *events = NULL;
@@ -66,6 +88,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_records),
         cmocka_unit_test(test_long_tags_fit),
+        cmocka_unit_test(test_lengths_of_two_bytes),
         cmocka_unit_test(test_file_holds_what_was_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
