@@ -43,7 +43,7 @@ void an_hdf5_file_close(an_hdf5_file *f) {
 
 /* ---- arrays ---- */
 
-/* What the plugin says of an array, held against what a file of this size can have. */
+/* What the plugin says of an array, checked against what a file of this size can have. */
 static an_status check_layout(an_hdf5_array *a, an_context *ctx) {
     const an_hdf5_layout *l = &a->layout;
     int64_t count = 1;

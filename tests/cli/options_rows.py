@@ -88,6 +88,7 @@ BASES = {
     "sequential": "model: {type: sequential, layers: [{type: linear, size: 4}, relu, linear]}\n"
                   "data: {train: {type: csv, path: sums.csv}}\n",
     "arrays": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: npy, path: arrays.npz}}\n",
+    "hdf5": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: hdf5, path: images.h5}}\n",
     "lines": "model: {type: mlp, hidden: [4]}\ndata: {train: {type: jsonl, path: sums.jsonl}}\n",
     "pictures": "model: {type: cnn, filters: [2, 3], hidden: 4}\ndata: {train: {type: images, path: pictures}}\n",
     "layers": "model: {type: sequential, layers: [{type: convolution, filters: 2}, relu, max_pool, flatten, linear]}\n" + IMAGES,
@@ -187,6 +188,7 @@ def write_data(folder):
                   "z": npy("<i2", (40, 2), bytes(range(160))), "w": npy("|u1", (40,), bytes(i % 3 for i in range(40)))}
         write(name + "arrays.npz", npz(arrays))
         write(name + "labels.npy", arrays["w"])
+        write(name + "images.h5", (GOLDEN.parent / "hdf5" / (name + "images.h5")).read_bytes())
         for i in range(40):
             (folder / (name + "pictures") / f"class{i % 4}").mkdir(parents=True, exist_ok=True)
             write(f"{name}pictures/class{i % 4}/{i}.png", png(8, pixels[i * 64:(i + 1) * 64]))
@@ -373,6 +375,13 @@ row("data.train.scaled", "arrays", "data.train.scaled=off", HASH, of="npy")
 row("data.train.inputs", "arrays", "data.train.inputs=[z]", HASH, of="npy")
 row("data.train.targets", "arrays", "data.train.targets=[w]", HASH, of="npy")
 row("data.train.dtype", "arrays", "data.train.dtype=f64", HASH, of="npy")
+row("data.train.path", "hdf5", "data.train.path=other-images.h5", HASH, of="hdf5")
+row("data.train.part", "hdf5", "data.train.part=50%..100%", HASH, of="hdf5")
+row("data.train.flat", "hdf5", "data.train.flat=off", REFUSED("inputs"), of="hdf5")
+row("data.train.scaled", "hdf5", "data.train.scaled=off", HASH, of="hdf5")
+row("data.train.inputs", "hdf5", "data.train.inputs=z", HASH, of="hdf5")
+row("data.train.targets", "hdf5", "data.train.targets=w", HASH, of="hdf5")
+row("data.train.dtype", "hdf5", "data.train.dtype=f64", HASH, of="hdf5")
 row("data.train.path", "lines", "data.train.path=products.jsonl", HASH, of="jsonl")
 row("data.train.part", "lines", "data.train.part=50%..100%", HASH, of="jsonl")
 row("data.train.inputs", "lines", "data.train.inputs=[a]", HASH, of="jsonl")
