@@ -20,7 +20,7 @@ an_status an_hdf5_file_open(an_hdf5_file *f, an_context *ctx, const char *path) 
     an_reader_close(&reader);
     const an_plugin_head head = {sizeof *f->plugin, AN_HDF5_PLUGIN_VERSION};
     const an_status found = an_plugin_open("hdf5", AN_HDF5_PLUGIN, head, &record, note);
-    if (found == AN_ERR_FILE && *AN_HDF5_VERSION)
+    if (found == AN_ERR_FILE && sizeof AN_HDF5_VERSION > 1) /* not "" */
         return AN_ERROR(
             ctx, AN_ERR_UNSUPPORTED,
             "%s: HDF5 files are read by anneal's plugin, which was built for HDF5 %s: %s. Install HDF5's library "

@@ -12,17 +12,19 @@ enum { EXCEL, OLD_EXCEL, OPEN_DOCUMENT, PARQUET, FEATHER, ORC, HDF5, TORCH, PICK
 #define LIBREOFFICE "libreoffice --headless --convert-to csv FILE, or "
 
 static const an_foreign kinds[KINDS] = {
-    [EXCEL] = {"a workbook of Excel", LIBREOFFICE PANDAS("read_excel('FILE')")},
-    [OLD_EXCEL] = {"a workbook of Excel before 2007", LIBREOFFICE PANDAS("read_excel('FILE')")},
-    [OPEN_DOCUMENT] = {"a spreadsheet of LibreOffice", LIBREOFFICE PANDAS("read_excel('FILE')")},
-    [PARQUET] = {"a Parquet file", PANDAS("read_parquet('FILE')")},
-    [FEATHER] = {"a Feather (Arrow) file", PANDAS("read_feather('FILE')")},
-    [ORC] = {"an ORC file", PANDAS("read_orc('FILE')")},
-    [HDF5] = {"an HDF5 file", "data: {train: {type: hdf5, path: FILE}}", true},
-    [TORCH] = {"a file of PyTorch", "python3 -c \"import torch, numpy; d = torch.load('FILE'); numpy.savez('data.npz', "
-                                    "**{k: v.numpy() for k, v in d.items()})\""},
-    [PICKLE] = {"a pickle of Python", PANDAS("read_pickle('FILE')")},
-    [SQLITE] = {"a database of SQLite", "sqlite3 -csv -header FILE \"SELECT * FROM TABLE\" > data.csv"},
+    [EXCEL] = {.kind = "a workbook of Excel", .advice = LIBREOFFICE PANDAS("read_excel('FILE')")},
+    [OLD_EXCEL] = {.kind = "a workbook of Excel before 2007", .advice = LIBREOFFICE PANDAS("read_excel('FILE')")},
+    [OPEN_DOCUMENT] = {.kind = "a spreadsheet of LibreOffice", .advice = LIBREOFFICE PANDAS("read_excel('FILE')")},
+    [PARQUET] = {.kind = "a Parquet file", .advice = PANDAS("read_parquet('FILE')")},
+    [FEATHER] = {.kind = "a Feather (Arrow) file", .advice = PANDAS("read_feather('FILE')")},
+    [ORC] = {.kind = "an ORC file", .advice = PANDAS("read_orc('FILE')")},
+    [HDF5] = {.kind = "an HDF5 file", .advice = "data: {train: {type: hdf5, path: FILE}}", .is_read = true},
+    [TORCH] = {.kind = "a file of PyTorch",
+               .advice = "python3 -c \"import torch, numpy; d = torch.load('FILE'); numpy.savez('data.npz', "
+                         "**{k: v.numpy() for k, v in d.items()})\""},
+    [PICKLE] = {.kind = "a pickle of Python", .advice = PANDAS("read_pickle('FILE')")},
+    [SQLITE] = {.kind = "a database of SQLite",
+                .advice = "sqlite3 -csv -header FILE \"SELECT * FROM TABLE\" > data.csv"},
 };
 
 /* Control characters, which no text has. */
