@@ -360,7 +360,8 @@ static an_status find_even_sets(job *j) {
     return find_sets(j, &larger);
 }
 
-static size_t scratch_of(const an_call *call, bool makes_sets) {
+/* Not inlined: oneDNN makes primitives on this stack, of which a caller would keep a second job, 8 kB. */
+static __attribute__((noinline)) size_t scratch_of(const an_call *call, bool makes_sets) {
     job j;
     make_job(call, &j);
     if (makes_sets && find_even_sets(&j) != AN_OK) return AN_SCRATCH_FAILED;
