@@ -150,7 +150,8 @@ while [ $kills -lt "$wanted_kills" ]; do
     until_true 120 has_made $((before + 1 + RANDOM % 20)) || fail "run $runs ($history): it makes no steps"
     sleep "0.0$((RANDOM % 10))"
     victims=$(descendants $process)
-    kill -KILL $victims $process 2>/dev/null || true # it may end by itself meanwhile
+    # The launcher first, or it may see its ranks die and end by itself. All may have ended meanwhile.
+    kill -KILL $process $victims 2>/dev/null || true
     code=0
     wait $process 2>/dev/null || code=$?
     process=
