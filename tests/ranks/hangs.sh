@@ -43,7 +43,8 @@ stop_job() {
 at_end() {
     stop_job
     hosts_end
-    ! mountpoint -q disk || umount disk
+    is_unmounted() { ! mountpoint -q disk || umount disk 2>/dev/null; }
+    until_true 30 is_unmounted # ranks that were killed end when the system gets to it
 }
 # reported PATTERN: whether a line has come since $from lines
 reported() { tail -n +$((from + 1)) err | grep -qE -- "$1"; }
