@@ -235,3 +235,19 @@ an_status an_dataset_read(an_dataset *dataset, int64_t n, const int64_t *indices
             return AN_ERROR(ctx, AN_ERR_ARGUMENT, "the buffer for field '%s' is NULL", dataset->fields[i].name);
     return an_note_raise(ctx, an_dataset_fetch(dataset, n, indices, fields, note), note);
 }
+
+an_field an_array_field(const char *name, an_dtype dtype, int rank, const int64_t *dims, bool flat, bool channel) {
+    an_field field;
+    const int each = rank - 1, added = channel && each == 2;
+    an_field_init(&field, sizeof field);
+    field.name = name;
+    field.dtype = dtype;
+    field.ndims = flat ? 1 : each + added;
+    field.dims[0] = 1;
+    for (int d = 0; d < each; d++)
+        if (flat)
+            field.dims[0] *= dims[d + 1];
+        else
+            field.dims[d + added] = dims[d + 1];
+    return field;
+}

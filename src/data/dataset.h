@@ -54,6 +54,8 @@ void an_dataset_place(const an_dataset *dataset, int field, int64_t index, int64
 /* What the part of a source is: from first to before last, of `count`. */
 an_status an_data_part(an_context *ctx, double begin, double end, int64_t count, int64_t *first, int64_t *last);
 
-/* A public struct must have a size that we know. */
+/* The field of an array whose first dimension is the sample. `flat`: one dimension. `channel`: a matrix gets a channel
+ * in front. */
+an_field an_array_field(const char *name, an_dtype dtype, int rank, const int64_t *dims, bool flat, bool channel);
 
 #endif

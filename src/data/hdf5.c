@@ -120,15 +120,7 @@ fail:
 
 /* What a sample of an array is: everything but the first dimension. */
 static an_field make_field(const an_hdf5_array *a, const char *name, bool flat, bool channel) {
-    an_field field;
-    an_field_init(&field, sizeof field);
-    const int rank = a->layout.rank - 1, added = channel && rank == 2;
-    field.name = name;
-    field.dtype = a->dtype;
-    field.ndims = flat ? 1 : rank + added;
-    field.dims[0] = flat ? (int64_t)a->each : 1;
-    if (!flat) memcpy(field.dims + added, a->layout.dims + 1, (size_t)rank * sizeof *field.dims);
-    return field;
+    return an_array_field(name, a->dtype, a->layout.rank, a->layout.dims, flat, channel);
 }
 
 static an_status make_dataset(an_dataset **dataset, hdf5 *x, const an_hdf5_source *source) {

@@ -179,15 +179,7 @@ static an_status find_limit(const npy *x, int64_t *limit) {
 
 /* What a sample of an array is: everything but the first dimension. */
 static an_field make_field(const an_npy_array *a, const char *name, bool flat, bool channel) {
-    an_field field;
-    an_field_init(&field, sizeof field);
-    const int rank = a->header.rank - 1, added = channel && rank == 2;
-    field.name = name;
-    field.dtype = a->dtype;
-    field.ndims = flat ? 1 : rank + added;
-    field.dims[0] = flat ? (int64_t)a->each : 1;
-    if (!flat) memcpy(field.dims + added, a->header.dims + 1, (size_t)rank * sizeof *field.dims);
-    return field;
+    return an_array_field(name, a->dtype, a->header.rank, a->header.dims, flat, channel);
 }
 
 static an_status make_dataset(an_dataset **dataset, npy *x, const an_npy_source *source) {

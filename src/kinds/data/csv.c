@@ -150,14 +150,12 @@ static an_status open_samples(const an_samples_opening *o) {
     int64_t columns = 0;
     an_csv_source s;
     an_csv_source_init(&s, sizeof s);
-    AN_TRY_RETURN(AN_FILL(&o->source, an_csv_source, &s));
+    AN_TRY_RETURN(AN_FILL_ALL(o, an_csv_source, &s));
     s.weights = o->source.config->settings->data.weights;
     s.path = o->model->path;
     s.dtype = o->model->dtype;
     s.encoding = o->model->encoding;
     s.classes = false;
-    s.begin = 0;
-    s.end = 1;
     if (s.weights) status = try_columns(o, &s, &columns); /* that column too may be there or not */
     s.weights = NULL;
     if (!*o->source.dataset) status = try_columns(o, &s, &columns);

@@ -41,6 +41,14 @@ typedef struct an_data_kind {
 /* The members of a source that the config names. */
 #define AN_FILL(opening, type, source) an_config_fill((opening)->config, (opening)->path, type, source)
 
+/* The same of a file of samples, whose path is given: all of it, whatever part training has. */
+static inline an_status an_data_take_all(an_status filled, double *begin, double *end) {
+    *begin = 0;
+    *end = 1;
+    return filled;
+}
+#define AN_FILL_ALL(opening, type, s) an_data_take_all(AN_FILL(&(opening)->source, type, (s)), &(s)->begin, &(s)->end)
+
 /* The kind of the source at `path`; NULL: there is no source. */
 const an_data_kind *an_data_kind_at(const an_config *config, const char *path);
 /* Whether data.train is a stream, which has no end. */

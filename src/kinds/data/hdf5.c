@@ -29,14 +29,12 @@ static an_status open_source(const an_data_opening *o) {
 static an_status open_samples(const an_samples_opening *o) {
     an_hdf5_source s;
     an_hdf5_source_init(&s, sizeof s);
-    AN_TRY_RETURN(AN_FILL(&o->source, an_hdf5_source, &s));
+    AN_TRY_RETURN(AN_FILL_ALL(o, an_hdf5_source, &s));
     s.path = o->model->path;
     s.targets = NULL;
     s.has_targets = false;
     s.dtype = o->model->dtype;
     s.flat = true; /* in memory it is the same */
-    s.begin = 0;
-    s.end = 1;
     AN_TRY_RETURN(an_dataset_create_hdf5(o->source.dataset, o->source.ctx, &s));
     return an_samples_check(o, "a sample", "");
 }

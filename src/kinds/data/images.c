@@ -41,12 +41,10 @@ static an_status open_samples(const an_samples_opening *o) {
     char advice[AN_PATH_TEXT + 128];
     an_images_source s;
     an_images_source_init(&s, sizeof s);
-    AN_TRY_RETURN(AN_FILL(&o->source, an_images_source, &s));
+    AN_TRY_RETURN(AN_FILL_ALL(o, an_images_source, &s));
     s.path = o->model->path;
     s.has_targets = false;
     s.flat = true; /* in memory it is the same */
-    s.begin = 0;
-    s.end = 1;
     an_status status = an_dataset_create_images(o->source.dataset, ctx, &s);
     if (status == AN_ERR_ARGUMENT) {
         s.has_targets = o->info->has_classes = true;

@@ -39,7 +39,7 @@ static an_status open_samples(const an_samples_opening *o) {
     const int64_t elements = o->model->elements;
     an_jsonl_source s;
     an_jsonl_source_init(&s, sizeof s);
-    AN_TRY_RETURN(AN_FILL(&o->source, an_jsonl_source, &s));
+    AN_TRY_RETURN(AN_FILL_ALL(o, an_jsonl_source, &s));
     s.weights = o->source.config->settings->data.weights;
     const int target_count = s.target_count;
     s.path = o->model->path;
@@ -47,8 +47,6 @@ static an_status open_samples(const an_samples_opening *o) {
     s.weights_optional = true; /* that member too may be there or not */
     s.classes = s.has_targets = false;
     s.target_count = 0;
-    s.begin = 0;
-    s.end = 1;
     an_status status = an_dataset_create_jsonl(dataset, ctx, &s);
     int64_t numbers = *dataset ? an_data_elements(*dataset) : 0;
     if (*dataset && numbers == elements) return AN_OK;

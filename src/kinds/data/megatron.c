@@ -21,12 +21,10 @@ static an_status open_source(const an_data_opening *o) {
 static an_status open_samples(const an_samples_opening *o) {
     an_megatron_source s;
     an_megatron_source_init(&s, sizeof s);
-    AN_TRY_RETURN(AN_FILL(&o->source, an_megatron_source, &s));
+    AN_TRY_RETURN(AN_FILL_ALL(o, an_megatron_source, &s));
     s.prefix = o->model->path;
     s.context = o->model->elements;
     s.documents = false;
-    s.begin = 0;
-    s.end = 1;
     return an_dataset_create_megatron(o->source.dataset, o->source.ctx, &s);
 }
 

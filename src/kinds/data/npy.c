@@ -49,14 +49,12 @@ static an_status open_source(const an_data_opening *o) {
 static an_status open_samples(const an_samples_opening *o) {
     an_npy_source s;
     an_npy_source_init(&s, sizeof s);
-    AN_TRY_RETURN(AN_FILL(&o->source, an_npy_source, &s));
+    AN_TRY_RETURN(AN_FILL_ALL(o, an_npy_source, &s));
     AN_TRY_RETURN(get_array_name(&o->source, "inputs", &s.inputs));
     s.path = o->model->path;
     s.labels = NULL;
     s.dtype = o->model->dtype;
     s.flat = true; /* in memory it is the same */
-    s.begin = 0;
-    s.end = 1;
     AN_TRY_RETURN(an_dataset_create_npy(o->source.dataset, o->source.ctx, &s));
     return an_samples_check(o, "a sample", "");
 }

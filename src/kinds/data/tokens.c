@@ -29,12 +29,10 @@ static an_status open_source(const an_data_opening *o) {
 static an_status open_samples(const an_samples_opening *o) {
     an_token_source s;
     an_token_source_init(&s, sizeof s);
-    AN_TRY_RETURN(AN_FILL(&o->source, an_token_source, &s));
+    AN_TRY_RETURN(AN_FILL_ALL(o, an_token_source, &s));
     s.path = o->model->path;
     s.context = o->model->elements;
     s.documents = false;
-    s.begin = 0;
-    s.end = 1;
     return an_dataset_create_tokens(o->source.dataset, o->source.ctx, &s);
 }
 
